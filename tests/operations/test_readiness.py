@@ -56,7 +56,7 @@ def test_a_spec_with_the_unpublished_checksums_is_ready(build: Callable[..., Clu
 
 
 def test_published_checksums_are_of_files_that_hosts_download(build: Callable[..., Cluster]) -> None:
-    wanted = {each.source for each in without_checksum(build(AZURE).spec)} | set(published())
+    sources = {each.source for each in without_checksum(build(AZURE).spec)} | set(published())
     assert "kubelet" in str(sorted(published()))
     assert all(len(digest) == 64 for digest in published().values())
-    assert len(wanted) == 14
+    assert len(sources) == 14

@@ -61,8 +61,8 @@ def cordoned(fleet: World) -> set[str]:
 
 def test_all_are_rebooted_one_after_another_and_uncordoned(lab: Cluster, fleet: World) -> None:
     before = {name: fleet.hosts[name].boot_id for name in NAMES}
-    found = planned(lab, fleet)
-    assert (found.hosts, pods_of(found.needs)) == (NAMES, (3, 0))
+    reboots = planned(lab, fleet)
+    assert (reboots.hosts, pods_of(reboots.needs)) == (NAMES, (3, 0))
     fleet.seen_out.clear()
     done = rolled(lab, fleet)
     assert done.succeeded, done
@@ -84,9 +84,9 @@ def test_at_most_as_many_reboot_at_once_as_the_pool_can_spare(build: Callable[..
 
 def test_a_host_that_needs_none_is_left_alone(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = []
-    found = planned(lab, fleet)
-    assert found.hosts == ("worker-1", "worker-3")
-    assert [each.reasons for each in found.needs] == [(WHY,), (), (WHY,)]
+    reboots = planned(lab, fleet)
+    assert reboots.hosts == ("worker-1", "worker-3")
+    assert [each.reasons for each in reboots.needs] == [(WHY,), (), (WHY,)]
 
 
 @pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
@@ -100,10 +100,10 @@ def test_a_killed_run_is_resumed(lab: Cluster, fleet: World, killed: str) -> Non
         fleet.start("worker-2", order(host.boot_id))
     if killed == "after the boot":
         until(lambda: host.reasons == [], seconds=30)
-    found = planned(lab, fleet)
-    assert found.hosts[0] == "worker-2"
-    assert found.failed == ()
-    rebooter(lab, fleet).reboot(found.needs[1], lambda _: None)
+    reboots = planned(lab, fleet)
+    assert reboots.hosts[0] == "worker-2"
+    assert reboots.failed == ()
+    rebooter(lab, fleet).reboot(reboots.needs[1], lambda _: None)
     assert (host.boots, cordoned(fleet), host.reasons) == (1, set(), [])
 
 
@@ -112,9 +112,9 @@ def test_the_first_failure_stops_and_the_node_stays_out_with_its_mark(lab: Clust
     done = rolled(lab, fleet)
     assert [outcome.state.value for outcome in done.outcomes] == ["failed", "not begun", "not begun"]
     assert done.why_stopped == "worker-1 failed"
-    told = done.outcomes[0].text
-    assert f"worker-1 has rebooted and still needs a reboot: {WHY}. Its node stays cordoned" in told
-    assert "run the same command again" in told
+    text = done.outcomes[0].text
+    assert f"worker-1 has rebooted and still needs a reboot: {WHY}. Its node stays cordoned" in text
+    assert "run the same command again" in text
     assert cordoned(fleet) == {"worker-1"}
     mark = mark_of(fleet.core.read_node("worker-1"))
     assert mark
@@ -134,11 +134,11 @@ def test_a_host_that_no_longer_needs_a_reboot_is_only_uncordoned(lab: Cluster, f
 
 def test_a_node_whose_kubelet_is_silent_since_the_boot_does_not_count_as_ready(lab: Cluster, fleet: World) -> None:
     """It is still Ready, by its kubelet's earlier report."""
-    (found, *_) = planned(lab, fleet).needs
+    (need, *_) = planned(lab, fleet).needs
     say = fleet.say
     fleet.say = lambda host, ready=True: None  # type: ignore[method-assign]
     with pytest.raises(RebootError, match="worker-1 is up, but its kubelet has not reported since"):
-        rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
+        rebooter(lab, fleet, back_s=3).reboot(need, lambda _: None)
     fleet.say = say  # type: ignore[method-assign]
     fleet.say(fleet.hosts["worker-1"])
     rebooter(lab, fleet).reboot(planned(lab, fleet).needs[0], lambda _: None)
@@ -147,20 +147,20 @@ def test_a_node_whose_kubelet_is_silent_since_the_boot_does_not_count_as_ready(l
 
 def test_a_host_that_does_not_come_back_is_reported_with_what_is_missing(lab: Cluster, fleet: World) -> None:
     fleet.hosts["worker-1"].boot_s = 600
-    (found, *_) = planned(lab, fleet).needs
+    (need, *_) = planned(lab, fleet).needs
     with pytest.raises(
         RebootError, match="worker-1: gave up after 2 s: worker-1 does not respond: ssh: connect .*console"
     ):
-        rebooter(lab, fleet, back_s=2).reboot(found, lambda _: None)
+        rebooter(lab, fleet, back_s=2).reboot(need, lambda _: None)
     assert cordoned(fleet) == {"worker-1"}
 
 
 def test_a_host_is_not_uncordoned_before_preflight_has_passed_since_its_boot(lab: Cluster, fleet: World) -> None:
     host = fleet.hosts["worker-1"]
     host.verdict = "False"
-    (found, *_) = planned(lab, fleet).needs
+    (need, *_) = planned(lab, fleet).needs
     with pytest.raises(RebootError, match="preflight of worker-1 reports Test: of this test"):
-        rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
+        rebooter(lab, fleet, back_s=3).reboot(need, lambda _: None)
     # A good verdict from before the boot does not count.
     host.verdict = "True"
     fleet.say(host)
@@ -210,9 +210,9 @@ def test_hosts_that_can_not_be_rebooted_are_reported_and_left_out(lab: Cluster, 
     cordon(fleet.api(), "worker-2", DrainMark("repair", "GPU 3"))
     assert fleet.hosts["worker-2"].reasons
     fleet.core.delete_node("worker-3")
-    found = planned(lab, fleet)
-    assert found.hosts == ()
-    silent, repaired, unknown = found.failed
+    reboots = planned(lab, fleet)
+    assert reboots.hosts == ()
+    silent, repaired, unknown = reboots.failed
     assert (silent.unreachable, silent.failed) == (True, "ssh: connect to host: Connection refused")
     assert repaired.failed == "it is out of service (repair: GPU 3)"
     assert unknown.failed.startswith("it is not a node yet")
@@ -223,15 +223,15 @@ def test_a_node_that_is_uncordoned_during_its_drain_is_not_rebooted(lab: Cluster
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
     real.pod("own", "worker-1", ownerReferences=[owner])
 
-    def told(text: str) -> None:
+    def report(text: str) -> None:
         if "pods are left" in text:
             real.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": None}})
 
-    (found,) = planned(lab, real, "worker-1").needs
+    (need,) = planned(lab, real, "worker-1").needs
     with pytest.raises(
         RebootError, match="someone uncordoned worker-1 while it was being drained; it was not rebooted"
     ):
-        rebooter(lab, real).reboot(found, told)
+        rebooter(lab, real).reboot(need, report)
     assert (real.hosts["worker-1"].boots, mark_of(real.core.read_node("worker-1"))) == (0, None)
 
 
@@ -246,7 +246,7 @@ class Saying:
 
 
 @pytest.mark.parametrize(
-    ("code", "text", "told"),
+    ("code", "text", "expected"),
     [
         (0, "Warning: a banner\n" + json.dumps({"boot_id": "1"}), {"boot_id": "1"}),
         (127, "sh: 1: menagerie-boot: not found", ("/usr/local/sbin/menagerie-boot is missing; run: ./menagerie configure lab --tags boot --limit a", False)),
@@ -255,8 +255,8 @@ class Saying:
         (1, "Traceback\nValueError: x", ("ValueError: x", False)),
     ],
 )  # fmt: skip
-def test_a_host_s_replies_are_understood(code: int, text: str, told: object) -> None:
-    assert read_report(Saying(code, text), "lab", "a") == told
+def test_a_host_s_replies_are_understood(code: int, text: str, expected: object) -> None:
+    assert read_report(Saying(code, text), "lab", "a") == expected
 
 
 def test_if_the_reboot_command_fails_the_node_stays_cordoned(

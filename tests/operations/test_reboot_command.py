@@ -68,8 +68,8 @@ def test_a_dry_run_lists_hosts_and_reasons_and_changes_nothing(menagerie: Menage
     ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; nothing was changed\n")
     assert f"worker-2 (workers): {WHY}" in ran.err
-    told = json.loads(menagerie("--dry-run", "--json").out)
-    assert [(each["host"], each["needs"], each["reasons"]) for each in told["hosts"]] == [
+    document = json.loads(menagerie("--dry-run", "--json").out)
+    assert [(each["host"], each["needs"], each["reasons"]) for each in document["hosts"]] == [
         ("worker-1", False, []), ("worker-2", True, [WHY]), ("worker-3", False, []),
     ]  # fmt: skip
     assert (boots(fleet), any(node.spec.unschedulable for node in all_nodes(fleet.api()))) == ([0, 0, 0], False)
@@ -94,10 +94,10 @@ def test_a_limit_is_respected_and_json_is_one_document(menagerie: Menagerie, fle
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     ran = menagerie("--limit", "rack_onprem_r2", "--json")
-    told = json.loads(ran.out)
+    document = json.loads(ran.out)
     assert (ran.code, boots(fleet)) == (0, [0, 0, 1])
-    ((host, state),) = [(each["host"], each["state"]) for each in told["hosts"]]
-    assert (host, state, told["why_stopped"]) == ("worker-3", "done", "")
+    ((host, state),) = [(each["host"], each["state"]) for each in document["hosts"]]
+    assert (host, state, document["why_stopped"]) == ("worker-3", "done", "")
     assert menagerie("--limit", "worker-9").code == 2
 
 
@@ -108,11 +108,11 @@ def test_a_failure_is_reported_with_how_to_continue_and_what_was_not_started(
         host.reasons = [WHY]
     fleet.hosts["worker-1"].boot_s = 600
     ran = menagerie("--yes", "--json", "--ready-timeout", "2s")
-    told = json.loads(ran.out)
-    assert (ran.code, told["error"]["code"], told["why_stopped"]) == (1, "workers-failed", "worker-1 failed")
+    document = json.loads(ran.out)
+    assert (ran.code, document["error"]["code"], document["why_stopped"]) == (1, "workers-failed", "worker-1 failed")
     assert "0 of 3 hosts rebooted" in ran.err
     assert "worker-1 failed; not started: worker-2, worker-3" in ran.err
-    assert [each["state"] for each in told["hosts"]] == ["failed", "not begun", "not begun"]
+    assert [each["state"] for each in document["hosts"]] == ["failed", "not begun", "not begun"]
 
 
 def test_hosts_that_do_not_respond_are_left_out_and_shown_by_the_exit_code(menagerie: Menagerie, fleet: World) -> None:

@@ -64,14 +64,14 @@ def fleet(real: World) -> World:
 
 
 def test_in_a_healthy_cluster_nothing_is_found(cluster: Cluster, fleet: World) -> None:
-    found = look(cluster, fleet)
-    assert (found.cases, found.tickets, found.decision.brakes) == ((), {}, ())
+    repair_plan = look(cluster, fleet)
+    assert (repair_plan.cases, repair_plan.tickets, repair_plan.decision.brakes) == ((), {}, ())
 
 
 def test_a_host_whose_kubelet_is_silent_is_drained_rebooted_and_uncordoned(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
-    found = look(cluster, fleet)
-    assert [(case.host, case.step, case.pods) for case in found.cases] == [("worker-2", RepairStep.REBOOT, 1)]
+    repair_plan = look(cluster, fleet)
+    assert [(case.host, case.step, case.pods) for case in repair_plan.cases] == [("worker-2", RepairStep.REBOOT, 1)]
     assert ends(mend(cluster, fleet)) == {"worker-2": "mended"}
     node = fleet.core.read_node("worker-2")
     assert (is_ready(node), node.spec.unschedulable, mark_of(node)) == (True, None, None)
@@ -99,8 +99,10 @@ def test_a_gpu_that_fell_off_the_bus_needs_a_power_cycle_although_the_host_respo
     told(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
     fleet.hosts["worker-2"].verdict = "True"
     wire = Wire(fleet)
-    found = look(cluster, fleet, wire)
-    assert [(case.host, case.step, case.why) for case in found.cases] == [("worker-2", RepairStep.POWER_CYCLE, why)]
+    repair_plan = look(cluster, fleet, wire)
+    assert [(case.host, case.step, case.why) for case in repair_plan.cases] == [
+        ("worker-2", RepairStep.POWER_CYCLE, why)
+    ]
     assert ends(mend(cluster, fleet, wire)) == {"worker-2": "mended"}
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
 
@@ -121,8 +123,8 @@ def test_a_dead_bmc_is_a_ticket_and_the_next_host_is_repaired(cluster: Cluster, 
     assert "./menagerie repair lab --retry worker-1" in done["worker-1"].text
     node = fleet.core.read_node("worker-1")
     assert (node.spec.unschedulable, mark_of(node) is not None) == (True, True)
-    found = look(cluster, fleet, power)
-    assert (found.cases, list(found.tickets)) == ((), ["worker-1"])
+    repair_plan = look(cluster, fleet, power)
+    assert (repair_plan.cases, list(repair_plan.tickets)) == ((), ["worker-1"])
 
 
 def test_without_ssh_and_bmc_a_person_has_to_press_the_button(cluster: Cluster, fleet: World) -> None:
@@ -152,14 +154,14 @@ def test_a_repair_that_does_not_help_is_followed_by_a_stronger_one_and_finally_a
 ) -> None:
     silence(fleet, "worker-2")
     host = fleet.hosts["worker-2"]
-    seen = []
+    steps = []
     for _ in range(3):
         host.boot_s = 600
         (case,) = look(cluster, fleet, Wire(fleet)).cases
         done = mend(cluster, fleet, Wire(fleet), back_s=1)["worker-2"]
-        seen.append((case.step, case.record.attempts, done.end))
+        steps.append((case.step, case.record.attempts, done.end))
         host.away_until = 0.0
-    assert seen == [
+    assert steps == [
         (RepairStep.REBOOT, 0, RepairEnd.FAILED),
         (RepairStep.POWER_CYCLE, 1, RepairEnd.FAILED),
         (RepairStep.POWER_CYCLE, 2, RepairEnd.TICKET),
@@ -199,24 +201,24 @@ def test_a_killed_run_is_resumed(build: Callable[..., Cluster], fleet: World, ki
         fleet.start("worker-2", order(old))
     if killed == "after the boot":
         until(lambda: host.boot_id != old, seconds=30)
-    found = look(cluster, fleet)
-    (case,) = found.cases
+    repair_plan = look(cluster, fleet)
+    (case,) = repair_plan.cases
     assert (case.host, case.step) == (
         "worker-2",
         RepairStep.GIVE_BACK if killed == "after the boot" else RepairStep.REBOOT,
     )
     # A machine that was rebooted a moment ago is on its way.
     patient = build({"repair": {**SETTINGS, "node_startup": "10m"}})
-    assert ends(mend(patient, fleet, found=found)) == {"worker-2": "mended"}
+    assert ends(mend(patient, fleet, found=repair_plan)) == {"worker-2": "mended"}
     assert (host.boots, fleet.core.read_node("worker-2").spec.unschedulable) == (1, None)
     assert removals.recorded_removals(fleet.api())[0] == ()
 
 
 def test_a_machine_that_recovered_during_its_drain_is_not_rebooted(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
-    found = look(cluster, fleet)
+    repair_plan = look(cluster, fleet)
     fleet.say(fleet.hosts["worker-2"])
-    done = mend(cluster, fleet, found=found)["worker-2"]
+    done = mend(cluster, fleet, found=repair_plan)["worker-2"]
     assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (
         RepairEnd.MENDED,
         "became healthy without a repair",
@@ -262,8 +264,8 @@ def test_pods_that_a_budget_protects_are_waited_for_and_deleted_after_the_hard_l
     here = around(cluster, fleet)
     tools = Tools(Rebooter(cluster, fleet.api, fleet, quick, 30), wire, ByCommand(), lambda *_: None, quick)
     repairs = Repairs(here, tools)
-    found = look(cluster, fleet, wire)
-    repairs.run(found, found.allowed, said.append)
+    repair_plan = look(cluster, fleet, wire)
+    repairs.run(repair_plan, repair_plan.allowed, said.append)
     assert ends(repairs.results) == {"worker-2": "mended"}
     assert any("the hard limit of the drain has passed" in line for line in said)
     assert wire.pressed == ["worker-2 off", "worker-2 on"]
@@ -302,9 +304,9 @@ def test_repairs_are_forgotten_when_a_host_has_been_healthy_for_long_enough(clus
     (case,) = look(cluster, fleet, Wire(fleet)).cases
     assert (case.step, case.record.attempts) == (RepairStep.POWER_CYCLE, 1)
     mend(cluster, fleet, Wire(fleet))
-    seen, known = look(cluster, fleet).snapshot, records.repair_records(fleet.api())
-    assert worn_off(cluster.spec.repair, seen, known) == []
-    later = replace(seen, fleet=replace(seen.fleet, now=seen.fleet.now + 3601))
+    snapshot, known = look(cluster, fleet).snapshot, records.repair_records(fleet.api())
+    assert worn_off(cluster.spec.repair, snapshot, known) == []
+    later = replace(snapshot, fleet=replace(snapshot.fleet, now=snapshot.fleet.now + 3601))
     assert worn_off(cluster.spec.repair, later, known) == ["worker-2"]
 
 

@@ -53,9 +53,11 @@ def test_too_many_at_once_are_left_alone_and_an_override_applies_to_one_run(
 ) -> None:
     cluster = build({"repair": {**SETTINGS, "max_unhealthy": "40%"}})
     silence(fleet, "worker-1", "worker-3")
-    found = look(cluster, fleet)
-    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [BrakeKind.POOL])
-    assert found.decision.brakes[0].text.startswith("2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %)")
+    repair_plan = look(cluster, fleet)
+    assert (repair_plan.allowed, [brake.kind for brake in repair_plan.decision.brakes]) == ((), [BrakeKind.POOL])
+    assert repair_plan.decision.brakes[0].text.startswith(
+        "2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %)"
+    )
     here = around(cluster, fleet)
     allowed = plan(replace(here, limits=here.limits.overridden(unhealthy="70%"))).allowed
     assert [case.host for case in allowed] == ["worker-1", "worker-3"]
@@ -63,19 +65,19 @@ def test_too_many_at_once_are_left_alone_and_an_override_applies_to_one_run(
 
 def test_a_rack_that_is_silent_is_left_alone(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-2")
-    found = look(cluster, fleet)
-    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [BrakeKind.RACK])
+    repair_plan = look(cluster, fleet)
+    assert (repair_plan.allowed, [brake.kind for brake in repair_plan.decision.brakes]) == ((), [BrakeKind.RACK])
 
 
 def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: Cluster, fleet: World) -> None:
     silence(fleet, *NAMES)
-    found = look(cluster, fleet)
-    assert (found.allowed, found.decision.paused) == ((), True)
-    keep(around(cluster, fleet), found)
+    repair_plan = look(cluster, fleet)
+    assert (repair_plan.allowed, repair_plan.decision.paused) == ((), True)
+    keep(around(cluster, fleet), repair_plan)
     fleet.say(fleet.hosts["worker-1"])
     fleet.say(fleet.hosts["worker-3"])
-    found = look(cluster, fleet)
-    assert (found.allowed, found.decision.brakes[0].kind) == ((), BrakeKind.ALL_AT_ONCE)
+    repair_plan = look(cluster, fleet)
+    assert (repair_plan.allowed, repair_plan.decision.brakes[0].kind) == ((), BrakeKind.ALL_AT_ONCE)
     fleet.say(fleet.hosts["worker-2"])
     keep(around(cluster, fleet), look(cluster, fleet))
     assert removals.recorded_removals(fleet.api())[1] is False
@@ -83,19 +85,19 @@ def test_if_all_fail_at_once_everything_is_paused_until_they_are_back(cluster: C
 
 def test_an_unhealthy_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
     silence(fleet, "worker-2")
-    found = plan(around(cluster, fleet, "etcd-main-2: member of main, context deadline exceeded"))
-    assert (found.allowed, found.decision.brakes[0].kind) == ((), BrakeKind.CONTROL_PLANE)
+    repair_plan = plan(around(cluster, fleet, "etcd-main-2: member of main, context deadline exceeded"))
+    assert (repair_plan.allowed, repair_plan.decision.brakes[0].kind) == ((), BrakeKind.CONTROL_PLANE)
 
 
 def test_no_further_host_starts_when_a_brake_appears_during_a_run(build: Callable[..., Cluster], fleet: World) -> None:
     cluster = build({"repair": {**SETTINGS, "max_unhealthy": "2"}})
     silence(fleet, "worker-1", "worker-3")
-    found = look(cluster, fleet)
-    assert len(found.allowed) == 2
+    repair_plan = look(cluster, fleet)
+    assert len(repair_plan.allowed) == 2
     silence(fleet, "worker-2")
     tools = Tools(Rebooter(cluster, fleet.api, fleet, Rules(), 30), NoPower(), ByCommand(), lambda *_: None)
     repairs = Repairs(around(cluster, fleet), tools)
-    rolled = repairs.run(found, found.allowed, lambda _: None)
+    rolled = repairs.run(repair_plan, repair_plan.allowed, lambda _: None)
     assert repairs.results == {}
     assert "all 3 nodes went NotReady together" in rolled.why_stopped
 
@@ -127,10 +129,11 @@ def test_what_the_window_leaves_no_room_for_waits(build: Callable[..., Cluster],
     silence(fleet, "worker-1")
     assert ends(mend(cluster, fleet)) == {"worker-1": "mended"}
     silence(fleet, "worker-3")
-    found = look(cluster, fleet)
-    assert found.allowed == ()
+    repair_plan = look(cluster, fleet)
+    assert repair_plan.allowed == ()
     assert (
-        "1 of 3 nodes were removed within 1h; the limit is 50 %. These wait: worker-3" in found.decision.brakes[0].text
+        "1 of 3 nodes were removed within 1h; the limit is 50 %. These wait: worker-3"
+        in repair_plan.decision.brakes[0].text
     )
 
 
@@ -138,10 +141,10 @@ def test_nodes_of_others_and_nodes_to_skip_are_left_out(cluster: Cluster, fleet:
     silence(fleet, "worker-1", "worker-3")
     cordon(fleet.api(), "worker-1", DrainMark("reboot", "linux-image-6.1"))
     fleet.merge("/api/v1/nodes/worker-3", {"metadata": {"annotations": {SKIP: "Ana looks at its firmware"}}})
-    found = look(cluster, fleet)
-    assert found.cases == ()
-    assert "it is out of service (reboot: linux-image-6.1)" in found.left_out["worker-1"]
-    assert "Ana looks at its firmware" in found.left_out["worker-3"]
+    repair_plan = look(cluster, fleet)
+    assert repair_plan.cases == ()
+    assert "it is out of service (reboot: linux-image-6.1)" in repair_plan.left_out["worker-1"]
+    assert "Ana looks at its firmware" in repair_plan.left_out["worker-3"]
 
 
 def test_a_node_is_not_judged_before_its_time_and_no_condition_before_its_own(

@@ -67,8 +67,10 @@ def test_a_dry_run_shows_what_is_broken_and_changes_nothing(menagerie: Menagerie
     ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; nothing was changed\n")
     assert "worker-2 (workers): reboot: NotReady (Test)" in ran.err
-    told = json.loads(menagerie("--dry-run", "--json").out)
-    assert [(each["host"], each["step"], each["allowed"]) for each in told["hosts"]] == [("worker-2", "reboot", True)]
+    document = json.loads(menagerie("--dry-run", "--json").out)
+    assert [(each["host"], each["step"], each["allowed"]) for each in document["hosts"]] == [
+        ("worker-2", "reboot", True)
+    ]
     assert (boots(fleet), mark_of(fleet.core.read_node("worker-2"))) == ([0, 0, 0], None)
     assert (removals.recorded_removals(fleet.api()), records.repair_records(fleet.api())) == (((), False), {})
 
@@ -90,8 +92,8 @@ def test_a_brake_is_reported_and_an_override_is_printed(menagerie: Menagerie, fl
     assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
     assert "--max-unhealthy 40% overrides the spec's limit for this run" in ran.err
     assert "2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %). No repair will start" in ran.err
-    told = json.loads(menagerie("--json", "--max-unhealthy", "40%").out)
-    assert ([each["allowed"] for each in told["hosts"]], told["brakes"][0]["kind"]) == ([False, False], "pool")
+    document = json.loads(menagerie("--json", "--max-unhealthy", "40%").out)
+    assert ([each["allowed"] for each in document["hosts"]], document["brakes"][0]["kind"]) == ([False, False], "pool")
 
 
 def test_a_ticket_stays_until_an_operator_says_that_it_is_fixed(menagerie: Menagerie, fleet: World) -> None:
@@ -135,7 +137,7 @@ def test_a_service_continues_after_temporary_errors(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--watch", "30"), "--watch cannot ask: add --yes"),
         (("--max-removal", "lots"), "--max-removal"),
@@ -144,6 +146,6 @@ def test_a_service_continues_after_temporary_errors(
         (("--drain-timeout", "5x"), "--drain-timeout"),
     ],
 )
-def test_invalid_options_are_refused(menagerie: Menagerie, fleet: World, words: tuple[str, ...], told: str) -> None:
+def test_invalid_options_are_refused(menagerie: Menagerie, fleet: World, words: tuple[str, ...], message: str) -> None:
     ran = menagerie(*words)
-    assert (ran.code, told in ran.err) == (2, True), ran.err
+    assert (ran.code, message in ran.err) == (2, True), ran.err

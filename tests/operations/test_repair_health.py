@@ -44,10 +44,10 @@ def ready(status: str, lasted: float) -> tuple[str, str, float, str, str]:
 def test_a_silent_node_is_broken_after_ten_minutes_and_unhealthy_before(status: str) -> None:
     assert broken(node(ready(status, 599)), Repair(), NOW) is None
     assert len(bad(node(ready(status, 1)), Repair())) == 1
-    found = broken(node(ready(status, 600)), Repair(), NOW)
-    assert found
-    assert (found.action, found.since) == (Action.REBOOT, NOW - 600)
-    assert found.why == "NotReady (Kubelet stopped posting node status.)"
+    fault = broken(node(ready(status, 600)), Repair(), NOW)
+    assert fault
+    assert (fault.action, fault.since) == (Action.REBOOT, NOW - 600)
+    assert fault.why == "NotReady (Kubelet stopped posting node status.)"
 
 
 def test_a_node_is_not_judged_while_it_starts() -> None:
@@ -58,10 +58,10 @@ def test_a_node_is_not_judged_while_it_starts() -> None:
 def test_the_oldest_condition_sets_the_time_and_the_strongest_action_wins() -> None:
     worn = ("ReadonlyFilesystem", "True", 3600.0, "FilesystemIsReadOnly", "sda1")
     hands = ("PreflightPassed", "False", 900.0, "MemoryMissing", "1900 GiB of memory, expected 2048 GiB")
-    found = broken(node(ready("True", 9000), worn, hands), Repair(), NOW)
-    assert found
-    assert (found.since, found.action) == (NOW - 3600, Action.TICKET)
-    assert found.why == "1900 GiB of memory, expected 2048 GiB; ReadonlyFilesystem: sda1"
+    fault = broken(node(ready("True", 9000), worn, hands), Repair(), NOW)
+    assert fault
+    assert (fault.since, fault.action) == (NOW - 3600, Action.TICKET)
+    assert fault.why == "1900 GiB of memory, expected 2048 GiB; ReadonlyFilesystem: sda1"
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_the_oldest_condition_sets_the_time_and_the_strongest_action_wins() -> N
     ],
 )
 def test_preflight_s_message_decides_the_action(reason: str, message: str, action: str) -> None:
-    found = broken(node(ready("True", 9000), ("PreflightPassed", "False", 600.0, reason, message)), Repair(), NOW)
-    assert found
-    assert (found.action, found.why) == (action, message)
+    fault = broken(node(ready("True", 9000), ("PreflightPassed", "False", 600.0, reason, message)), Repair(), NOW)
+    assert fault
+    assert (fault.action, fault.why) == (action, message)
 
 
 def test_the_wording_of_preflight_is_that_of_the_hosts() -> None:
@@ -101,9 +101,9 @@ def test_the_wording_of_preflight_is_that_of_the_hosts() -> None:
 def test_an_operator_s_own_condition_has_its_own_action() -> None:
     own = {"type": "MlxLinkDown", "status": "True", "after": "1m", "action": "ticket"}
     settings = Repair.model_validate({"conditions": [own]})
-    found = broken(node(ready("False", 9000), ("MlxLinkDown", "True", 60.0, "LinkDown", "mlx5_0")), settings, NOW)
-    assert found
-    assert (found.action, found.why) == (Action.TICKET, "MlxLinkDown: mlx5_0")
+    fault = broken(node(ready("False", 9000), ("MlxLinkDown", "True", 60.0, "LinkDown", "mlx5_0")), settings, NOW)
+    assert fault
+    assert (fault.action, fault.why) == (Action.TICKET, "MlxLinkDown: mlx5_0")
 
 
 def step(action: str, attempts: int, *, bmc: bool = True, region: bool = False, reinstall: bool = False) -> RepairStep:

@@ -61,10 +61,10 @@ def free() -> WhyNot:
 
 
 def test_hosts_run_one_after_another_in_their_order() -> None:
-    work, told = Work(), []
-    rolled = Roll(["a", "b", "c"], work, free, tell=told.append).run()
+    work, outcomes = Work(), []
+    rolled = Roll(["a", "b", "c"], work, free, tell=outcomes.append).run()
     assert (work.begun, work.most, rolled.succeeded, rolled.why_stopped) == (["a", "b", "c"], 1, True, "")
-    assert [(each.host, each.text) for each in told] == [("a", "a is well"), ("b", "b is well"), ("c", "c is well")]
+    assert [(each.host, each.text) for each in outcomes] == [("a", "a is well"), ("b", "b is well"), ("c", "c is well")]
 
 
 def test_at_most_at_once_hosts_run_in_parallel() -> None:
@@ -127,16 +127,16 @@ def test_a_host_starts_only_if_its_pool_can_spare_it(
     build: Callable[..., object], nodes: list[client.V1Node], most: str, why: str
 ) -> None:
     cluster = build({"pools": {"workers": {"max_unavailable": most}}})
-    told = room(cluster, lambda: nodes)()("worker-1", ())  # type: ignore[arg-type]
-    assert (why in told, bool(told)) == (True, bool(why))
-    if told:
-        assert "of pool workers are out of service already (worker-2); max_unavailable is 1" in told
+    reason = room(cluster, lambda: nodes)()("worker-1", ())  # type: ignore[arg-type]
+    assert (why in reason, bool(reason)) == (True, bool(why))
+    if reason:
+        assert "of pool workers are out of service already (worker-2); max_unavailable is 1" in reason
 
 
 def test_hosts_in_progress_count_before_their_nodes_show_it(build: Callable[..., object]) -> None:
     cluster = build()
-    told = room(cluster, lambda: [node(f"worker-{n}") for n in (1, 2, 3)])()("worker-1", ("worker-3",))  # type: ignore[arg-type]
-    assert told.startswith("1 of 3 nodes of pool workers are out of service already (worker-3)")
+    reason = room(cluster, lambda: [node(f"worker-{n}") for n in (1, 2, 3)])()("worker-1", ("worker-3",))  # type: ignore[arg-type]
+    assert reason.startswith("1 of 3 nodes of pool workers are out of service already (worker-3)")
 
 
 def test_nodes_are_read_once_for_all_waiting_hosts(build: Callable[..., object]) -> None:

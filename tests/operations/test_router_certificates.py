@@ -72,10 +72,10 @@ class Pki(NamedTuple):
 def test_a_chain_is_read_up_to_its_root_and_expires_with_its_first_certificate(folder, pki) -> None:
     own = signed("CN=s-e", pki.sub, days=(-1, 40))
     lay(folder, own.pem, pki.chain)
-    found = load(settings(), folder.parent)
-    assert found.authorities == (pki.sub.pem, pki.root.pem)
-    assert found.subject == own.certificate.subject.public_bytes()
-    assert found.expires == own.certificate.not_valid_after_utc
+    certificates = load(settings(), folder.parent)
+    assert certificates.authorities == (pki.sub.pem, pki.root.pem)
+    assert certificates.subject == own.certificate.subject.public_bytes()
+    assert certificates.expires == own.certificate.not_valid_after_utc
     lay(folder, signed("CN=s-e", pki.sub, days=(-1, 400)).pem, pki.chain)
     assert load(settings(), folder.parent).expires == pki.sub.certificate.not_valid_after_utc
 
@@ -161,15 +161,15 @@ def test_names_in_the_spec_override_those_of_the_cloud(folder, pki, build, monke
         gateways.plan(cluster_with(build), (), lambda _: None)
     assert refused.value.code == "unknown-gateway"
     work = gateways.plan(cluster_with(build, names=["CN=a", "CN=b"]), (), lambda _: None)
-    told = work.inventory.data["all"]["hosts"]["s-e"]
-    assert 'id = "CN=b"\n      cacerts = menagerie-one-0.pem' in told["vpn_gateway_connections"]
-    assert told["vpn_gateway_keys"] == "secrets {\n}\n"
-    assert set(told["vpn_gateway_certificates"]) == {
+    variables = work.inventory.data["all"]["hosts"]["s-e"]
+    assert 'id = "CN=b"\n      cacerts = menagerie-one-0.pem' in variables["vpn_gateway_connections"]
+    assert variables["vpn_gateway_keys"] == "secrets {\n}\n"
+    assert set(variables["vpn_gateway_certificates"]) == {
         "/etc/swanctl/x509/menagerie-one.pem",
         "/etc/swanctl/x509ca/menagerie-one-0.pem",
         "/etc/swanctl/x509ca/menagerie-one-1.pem",
     }
-    assert "make_before_break = yes" in told["vpn_gateway_daemon"]
+    assert "make_before_break = yes" in variables["vpn_gateway_daemon"]
 
 
 class Here:
@@ -215,9 +215,9 @@ def test_a_router_generates_its_key_once_and_reuses_it(folder, build, tmp_path) 
 def test_if_a_router_fails_the_reason_is_shown_and_no_file_is_written(folder, build, tmp_path) -> None:
     (tmp_path / "etc" / "private").mkdir(parents=True)
     (tmp_path / "etc" / "private" / "menagerie-one.pem").write_text("no key")
-    (found,) = router_requests.request(cluster_with(build), Here(tmp_path / "etc"), ())
-    assert found.file is None
-    assert found.why
+    (outcome,) = router_requests.request(cluster_with(build), Here(tmp_path / "etc"), ())
+    assert outcome.file is None
+    assert outcome.why
     assert list(folder.iterdir()) == []
 
 

@@ -10,8 +10,8 @@ from clients.secret_file import secret_files
 
 def test_a_child_process_can_read_the_file_and_other_users_can_not() -> None:
     with secret_files("one\n", "two\n") as paths:
-        told = subprocess.run(["cat", *paths], capture_output=True, text=True, check=True).stdout
-        assert told == "one\ntwo\n"
+        output = subprocess.run(["cat", *paths], capture_output=True, text=True, check=True).stdout
+        assert output == "one\ntwo\n"
         assert {os.stat(path).st_mode & 0o777 for path in paths} == {0o600}
 
 

@@ -76,20 +76,22 @@ def node(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"conditions": [ready], "nodeInfo": info}}
 
 
-def daemon(name: str, wanted: int = 3, ready: int = 3, generation: int = 1, seen: int | None = 1) -> dict[str, Any]:
+def daemon(
+    name: str, desired: int = 3, ready: int = 3, generation: int = 1, observed: int | None = 1
+) -> dict[str, Any]:
     counts = {
-        "desiredNumberScheduled": wanted,
+        "desiredNumberScheduled": desired,
         "numberReady": ready,
         "currentNumberScheduled": 0,
         "numberMisscheduled": 0,
     }
     spec = {"selector": {}, "template": {}}
     metadata = {"name": name, "generation": generation}
-    return {"metadata": metadata, "spec": spec, "status": {**counts, "observedGeneration": seen}}
+    return {"metadata": metadata, "spec": spec, "status": {**counts, "observedGeneration": observed}}
 
 
-def deployment(name: str, wanted: int = 2, ready: int = 2) -> dict[str, Any]:
-    spec = {"replicas": wanted, "selector": {}, "template": {}}
+def deployment(name: str, replicas: int = 2, ready: int = 2) -> dict[str, Any]:
+    spec = {"replicas": replicas, "selector": {}, "template": {}}
     counts = {"readyReplicas": ready or None, "observedGeneration": 1}
     return {"metadata": {"name": name, "generation": 1}, "spec": spec, "status": counts}
 
@@ -114,10 +116,10 @@ class Etcds:
         self._role = role
 
     def ailments(self) -> dict[str, str]:
-        found = self.ailments_by_role[self._role]
-        if isinstance(found, EtcdError):
-            raise found
-        return found
+        answer = self.ailments_by_role[self._role]
+        if isinstance(answer, EtcdError):
+            raise answer
+        return answer
 
     def statuses(self) -> dict[str, MemberStatus]:
         """Return the statuses of healthy members; the first one is the leader."""
@@ -139,14 +141,14 @@ def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) ->
     }
     now = datetime.now(UTC)
     monkeypatch.setattr(work, "newest", lambda *_: dict.fromkeys(("api-1", "api-2"), Newest(now, 0)))
-    found = FakeAccess(outputs(f"{server.url}/;csv"), server.url)
-    well = {role: {member.name: "" for member in etcd.members} for role, etcd in found.outputs.etcds.items()}
+    fake = FakeAccess(outputs(f"{server.url}/;csv"), server.url)
+    well = {role: {member.name: "" for member in etcd.members} for role, etcd in fake.outputs.etcds.items()}
     monkeypatch.setattr(Etcds, "ailments_by_role", well, raising=False)
     monkeypatch.setattr(Etcds, "changes", {}, raising=False)
     monkeypatch.setattr(read, "EtcdClient", Etcds)
     monkeypatch.setattr(read, "certificates", lambda _: iter(()))
     monkeypatch.setattr(read, "backups", lambda *_: iter(()))
-    return found
+    return fake
 
 
 def wrong(cluster: Cluster, access: FakeAccess) -> dict[str, str]:
@@ -154,13 +156,13 @@ def wrong(cluster: Cluster, access: FakeAccess) -> dict[str, str]:
 
 
 def test_a_cluster_with_all_its_parts_is_healthy(lab: Cluster, access: FakeAccess) -> None:
-    found = read_status(lab, access)
-    assert found.ok
+    status = read_status(lab, access)
+    assert status.ok
     assert unhealthy_parts(lab, access) == ""
-    groups = list(dict.fromkeys(item.group for item in found.items))
+    groups = list(dict.fromkeys(item.group for item in status.items))
     assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "audit logs", "operation"]
-    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 2 + 1
-    assert [item.help for item in found.items] == [""] * len(found.items)
+    assert len(status.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 2 + 1
+    assert [item.help for item in status.items] == [""] * len(status.items)
 
 
 def test_a_member_s_host_with_another_payload_is_a_line_with_the_command_and_still_ok(
@@ -193,12 +195,12 @@ def test_a_member_s_host_with_another_payload_is_a_line_with_the_command_and_sti
     monkeypatch.setattr(etcds, "reach", reach)
     monkeypatch.setattr(read, "by_agents", asked)
     access.etcd_payloads = {"etcd-main-1": "{}"}
-    found = read_status(lab, access)
-    assert found.ok
-    lines = {item.name: item.detail for item in found.items if item.name.endswith(", payload")}
+    status = read_status(lab, access)
+    assert status.ok
+    lines = {item.name: item.detail for item in status.items if item.name.endswith(", payload")}
     assert set(lines) == {"etcd-main-1, payload", "etcd-main-2, payload"}
     assert all(line.endswith(": ./menagerie etcd roll lab") for line in lines.values())
-    assert {item.name: item.detail for item in found.items if item.name.endswith(", disk")} == {
+    assert {item.name: item.detail for item in status.items if item.name.endswith(", disk")} == {
         "etcd-main-1, disk": "fsync p99 2.1 ms; 3 leader changes since it started",
         "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie status lab etcd; 4 leader changes since it started",
     }
@@ -209,11 +211,11 @@ def test_a_spec_that_changed_since_it_was_built_is_reported_with_the_command(
 ) -> None:
     access.outputs = access.outputs.model_copy(update={"spec_sha256": lab.digest})
 
-    def told(cluster: Cluster) -> list[tuple[bool, str]]:
+    def lines(cluster: Cluster) -> list[tuple[bool, str]]:
         return [(item.ok, item.detail) for item in read_status(cluster, access).items if item.group == "spec"]
 
-    assert told(lab) == [(True, "unchanged since it was built")]
-    assert told(build({"etcd": {"events": {"quota": "2GiB"}}})) == [
+    assert lines(lab) == [(True, "unchanged since it was built")]
+    assert lines(build({"etcd": {"events": {"quota": "2GiB"}}})) == [
         (True, "changed since it was built; to compare: ./menagerie up lab --dry-run")
     ]
 
@@ -222,9 +224,9 @@ def test_a_missing_volume_driver_makes_it_unhealthy(access: FakeAccess, server: 
     storage = load_cluster(AWS)
     server.answers[DAEMONS.replace("kube-system", "csi")] = {"items": [daemon("ebs-node")]}
     server.answers[DEPLOYMENTS.replace("kube-system", "csi")] = {"items": []}
-    found = {item.name: item for item in read_status(storage, access).items if item.group == "add-ons"}
-    assert found["ebs-node"].ok
-    assert not found["ebs-controller"].ok
+    addons = {item.name: item for item in read_status(storage, access).items if item.group == "add-ons"}
+    assert addons["ebs-node"].ok
+    assert not addons["ebs-controller"].ok
 
 
 def test_a_dead_member_makes_it_unhealthy_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
@@ -292,7 +294,7 @@ def test_without_statistics_every_api_server_is_absent(access: FakeAccess, serve
         ([daemon("kube-proxy", 0, 0), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "0 of 0"),
         ([daemon("kube-proxy", 3, 2), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "2 of 3"),
         (
-            [daemon("kube-proxy", seen=None), daemon("konnectivity-agent")],
+            [daemon("kube-proxy", observed=None), daemon("konnectivity-agent")],
             [deployment("coredns")],
             "kube-proxy",
             "not yet counted",
@@ -309,9 +311,9 @@ def test_an_add_on_is_healthy_only_if_it_exists_and_its_pods_are_counted_and_rea
     lab: Cluster, access: FakeAccess, server: FakeServer, daemons: Any, deployments: Any, name: str, detail: str
 ) -> None:
     server.answers[DAEMONS], server.answers[DEPLOYMENTS] = {"items": daemons}, {"items": deployments}
-    found = wrong(lab, access)
-    assert list(found) == [name]
-    assert detail in found[name]
+    problems = wrong(lab, access)
+    assert list(problems) == [name]
+    assert detail in problems[name]
 
 
 def test_other_workloads_in_kube_system_may_have_zero_replicas_but_no_missing_pods(
@@ -394,18 +396,18 @@ def test_a_node_that_accepts_no_pods_is_unhealthy_and_shows_why(
 ) -> None:
     first, second, third = server.answers["/api/v1/nodes"]["items"]
     first["spec"] = {"taints": [{"key": preflight.KEY, "effect": "NoSchedule"}]}
-    told = {
+    condition = {
         "type": preflight.CONDITION,
         "status": "False",
         "reason": "ClockSkewed",
         "message": "the clock is 9 s ahead",
     }
-    first["status"]["conditions"].append(told)
+    first["status"]["conditions"].append(condition)
     note = {"type": preflight.CONDITION, "status": "True", "reason": "AsExpected"}
     second["status"]["conditions"].append({**note, "message": "GPU 0000:5a:00: Xid 63: keep an eye on it"})
     third["status"]["conditions"].append({**note, "message": "as expected of dgx-h100"})
-    found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
-    details = [found[each["metadata"]["name"]] for each in (first, second, third)]
+    items = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
+    details = [items[each["metadata"]["name"]] for each in (first, second, third)]
     assert [item.ok for item in details] == [False, True, True]
     assert details[0].detail.endswith("no pods yet: its preflight reports ClockSkewed: the clock is 9 s ahead")
     assert details[1].detail.endswith(", preflight: GPU 0000:5a:00: Xid 63: keep an eye on it")
@@ -419,8 +421,8 @@ def test_a_node_that_was_taken_out_of_service_shows_by_which_verb(
     mark = {"by": "reboot", "why": "new kernel", "since": "2026-11-21T20:00:00Z"}
     first["metadata"]["annotations"] = {drain.MARK: json.dumps(mark)}
     first["spec"] = second["spec"] = {"unschedulable": True}
-    found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
-    details = [found[each["metadata"]["name"]] for each in (first, second, third)]
+    items = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
+    details = [items[each["metadata"]["name"]] for each in (first, second, third)]
     assert [item.ok for item in details] == [True, True, True]
     assert details[0].detail.endswith(", out of service since 2026-11-21T20:00:00Z (reboot: new kernel)")
     assert details[1].detail.endswith(", cordoned")
@@ -434,9 +436,9 @@ def test_where_the_spec_has_gpus_their_daemons_are_expected(build: Callable[...,
 
 def test_an_etcd_without_quorum_shows_the_command_that_restores_it(lab: Cluster, access: FakeAccess) -> None:
     Etcds.ailments_by_role["main"] = {"etcd-main-1": "dead", "etcd-main-2": "dead", "etcd-main-3": ""}
-    found = {item.name: item for item in read_status(lab, access).wrong}
-    assert found["quorum of main"].detail == "1 of 3 members respond: it has lost quorum and accepts no writes"
-    assert found["quorum of main"].help == "./menagerie etcd restore lab main"
+    items = {item.name: item for item in read_status(lab, access).wrong}
+    assert items["quorum of main"].detail == "1 of 3 members respond: it has lost quorum and accepts no writes"
+    assert items["quorum of main"].help == "./menagerie etcd restore lab main"
 
 
 @pytest.mark.parametrize(
@@ -446,9 +448,9 @@ def test_a_member_without_space_shows_the_command_that_recovers_some(
     lab: Cluster, access: FakeAccess, change: dict[str, Any]
 ) -> None:
     Etcds.changes["etcd-events-2"] = change
-    (found,) = read_status(lab, access).wrong
-    assert (found.name, found.help) == ("etcd-events-2", "./menagerie etcd recover-space lab events")
-    assert "of 8.0 GiB" in found.detail
+    (item,) = read_status(lab, access).wrong
+    assert (item.name, item.help) == ("etcd-events-2", "./menagerie etcd recover-space lab events")
+    assert "of 8.0 GiB" in item.detail
     assert unhealthy_parts(lab, access) == ""
 
 
@@ -481,10 +483,10 @@ def test_workers_with_another_containerd_are_counted_with_the_command_that_drain
     server.answers["/api/v1/nodes"]["items"][1]["status"]["nodeInfo"]["containerRuntimeVersion"] = (
         "containerd://Unknown"
     )
-    (found,) = read_status(lab, access).wrong
-    assert (found.name, found.help) == ("containerd", "./menagerie upgrade lab")
+    (item,) = read_status(lab, access).wrong
+    assert (item.name, item.help) == ("containerd", "./menagerie upgrade lab")
     now = versions.CONTAINERD
-    assert found.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release installs {now}"
+    assert item.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release installs {now}"
     assert unhealthy_parts(lab, access) == ""
 
 
@@ -513,9 +515,9 @@ def test_all_nodes_not_ready_together_are_one_fault_of_the_control_plane(
     lab: Cluster, access: FakeAccess, server: FakeServer
 ) -> None:
     not_ready(*server.answers["/api/v1/nodes"]["items"])
-    (found,) = read_status(lab, access).wrong
-    assert found.detail.startswith("all 3 nodes are NotReady together: treated as a fault of the control plane")
-    assert found.help == "./menagerie up lab"
+    (fault,) = read_status(lab, access).wrong
+    assert fault.detail.startswith("all 3 nodes are NotReady together: treated as a fault of the control plane")
+    assert fault.help == "./menagerie up lab"
 
 
 def test_a_site_all_of_whose_nodes_are_not_ready_is_one_fault_of_the_way_there(
@@ -531,9 +533,9 @@ def test_a_site_all_of_whose_nodes_are_not_ready_is_one_fault_of_the_way_there(
     )
     not_ready(*server.answers["/api/v1/nodes"]["items"])
     server.answers["/api/v1/nodes"]["items"] += [in_region("cpu-7", "10.77.128.9")]
-    (found,) = (item for item in read_status(cluster, access).wrong if item.group == "nodes")
-    assert found.name == "site onprem"
-    assert "looks cut off: all of its 3 nodes are NotReady. Their pods keep running" in found.detail
+    (fault,) = (item for item in read_status(cluster, access).wrong if item.group == "nodes")
+    assert fault.name == "site onprem"
+    assert "looks cut off: all of its 3 nodes are NotReady. Their pods keep running" in fault.detail
 
 
 def test_with_many_nodes_only_unhealthy_ones_are_listed(
@@ -549,10 +551,10 @@ def test_with_many_nodes_only_unhealthy_ones_are_listed(
     not_ready(*items[: LISTED + 5])
     items[-1]["spec"] = {"unschedulable": True}
     server.answers["/api/v1/nodes"] = {"items": items}
-    found = [item for item in read_status(cluster, access).items if item.group == "nodes"]
-    assert found[0].detail == "34 Ready, 25 NotReady, 1 not joined, 1 out of service, of 60"
-    assert [item.name for item in found[1 : LISTED + 1]] == [f"gpu-{number:03}" for number in range(LISTED)]
-    assert (found[-1].name, found[-1].detail) == ("and more", "6 more are unhealthy")
+    lines = [item for item in read_status(cluster, access).items if item.group == "nodes"]
+    assert lines[0].detail == "34 Ready, 25 NotReady, 1 not joined, 1 out of service, of 60"
+    assert [item.name for item in lines[1 : LISTED + 1]] == [f"gpu-{number:03}" for number in range(LISTED)]
+    assert (lines[-1].name, lines[-1].detail) == ("and more", "6 more are unhealthy")
 
 
 def test_the_current_operation_is_shown_and_an_interrupted_one_is_unhealthy(lab: Cluster, access: FakeAccess) -> None:
@@ -562,9 +564,9 @@ def test_the_current_operation_is_shown_and_an_interrupted_one_is_unhealthy(lab:
         assert items["operation"].detail.startswith("held: ")
         held.done("stopped")
         raise OSError
-    (found,) = read_status(lab, access).wrong
-    assert found.detail.endswith("; done: stopped")
-    assert found.help == "./menagerie etcd restore lab main"
+    (operation,) = read_status(lab, access).wrong
+    assert operation.detail.endswith("; done: stopped")
+    assert operation.help == "./menagerie etcd restore lab main"
     assert unhealthy_parts(lab, access) == ""
 
 
@@ -580,17 +582,17 @@ def test_an_etcd_without_a_passed_drill_is_unhealthy_when_its_cluster_had_time_f
     access = FakeAccess(outputs().model_copy(update={"ca_pem": new_authority("kubernetes").certificate}))
     state = partial(BackupState, "main", summary="2 backups", allowed_s=3600.0, backups=())
 
-    def found(ok: bool, verified_s: float | None, after: timedelta) -> StatusItem:
+    def backup(ok: bool, verified_s: float | None, after: timedelta) -> StatusItem:
         monkeypatch.setattr(work, "read_states", lambda *_, **__: [state(ok=ok, verified_s=verified_s)])
         (item,) = work.backups(lab, access, now + after)  # type: ignore[arg-type]
         return item
 
-    assert found(True, 60.0, timedelta(days=9)).ok
-    early = found(False, None, timedelta(minutes=7))
+    assert backup(True, 60.0, timedelta(days=9)).ok
+    early = backup(False, None, timedelta(minutes=7))
     assert (early.ok, early.detail) == (True, "2 backups; the cluster was created 7 min ago")
-    late = found(False, None, timedelta(hours=2))
+    late = backup(False, None, timedelta(hours=2))
     assert (late.ok, late.help) == (False, "./menagerie status lab backups")
-    assert not found(False, 99999.0, timedelta(minutes=5)).ok
+    assert not backup(False, 99999.0, timedelta(minutes=5)).ok
 
 
 def test_a_fleet_is_one_row_per_cluster_and_a_silent_one_does_not_delay_the_others() -> None:
@@ -605,8 +607,8 @@ def test_a_fleet_is_one_row_per_cluster_and_a_silent_one_does_not_delay_the_othe
             over.wait()
         if name == "broken":
             raise OSError("no such file\nand more")
-        found = {"well": (good,), "ill": (good, bad, bad)}.get(name)
-        return Status(name, "https://x", found) if found else None
+        items = {"well": (good,), "ill": (good, bad, bad)}.get(name)
+        return Status(name, "https://x", items) if items else None
 
     fleet = read_fleet(["well", "ill", "unbuilt", "broken", "silent"], look, patience_s=0.5)
     over.set()
@@ -631,5 +633,5 @@ def test_a_failing_part_does_not_hide_the_others(
         yield
 
     monkeypatch.setattr(read, "backups", broken)
-    (found,) = read_status(lab, access).wrong
-    assert (found.group, found.detail) == ("backups", "RuntimeError: no such repository")
+    (item,) = read_status(lab, access).wrong
+    assert (item.group, item.detail) == ("backups", "RuntimeError: no such repository")

@@ -56,11 +56,11 @@ def etcd(folder: Path, *, asks: bool = True) -> Iterator[EtcdOutput]:
         f"--cert-file={folder / 'crt'}", f"--key-file={folder / 'key'}",
         "--unsafe-no-fsync", *(("--client-cert-auth=true", f"--trusted-ca-file={folder / 'ca.crt'}") if asks else ()),
     ]  # fmt: skip
-    found = EtcdOutput(members=(HostOutput(name="m-1", address=HERE),), client_port=client, ca_pem=CA.certificate)
+    output = EtcdOutput(members=(HostOutput(name="m-1", address=HERE),), client_port=client, ca_pem=CA.certificate)
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             until(lambda: answers(client), seconds=30)
-            yield found
+            yield output
         finally:
             process.kill()
 
@@ -71,39 +71,39 @@ def answers(port: int) -> bool:
     return False
 
 
-def access(found: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:
-    only = outputs().model_copy(update={"etcds": {"main": found}})
+def access(output: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:
+    only = outputs().model_copy(update={"etcds": {"main": output}})
     return FakeAccess(only, etcd_certificate=operator.certificate, etcd_key=operator.private_key)
 
 
 def test_an_etcd_that_requires_its_certificates_refuses_all_others(tmp_path: Path) -> None:
-    with etcd(tmp_path) as found:
-        tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
+    with etcd(tmp_path) as output:
+        tried = list(trials.strangers_at_etcds(access(output)))  # type: ignore[arg-type]
     assert [(each.ok, each.outcome) for each in tried] == [(True, "refused")] * 2, tried
 
 
 def test_an_etcd_that_requires_no_certificate_is_found(tmp_path: Path) -> None:
-    with etcd(tmp_path, asks=False) as found:
-        tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
+    with etcd(tmp_path, asks=False) as output:
+        tried = list(trials.strangers_at_etcds(access(output)))  # type: ignore[arg-type]
     assert [(each.ok, each.outcome) for each in tried] == [(False, "accepted")] * 2, tried
 
 
 def test_a_member_that_refuses_the_operator_or_is_down_proves_nothing(tmp_path: Path) -> None:
     somebody = issue(new_authority("somebody"), Request("menagerie-operator"))
-    with etcd(tmp_path) as found:
-        (refused,) = trials.strangers_at_etcds(access(found, somebody))  # type: ignore[arg-type]
-    (down,) = trials.strangers_at_etcds(access(found))  # type: ignore[arg-type]
+    with etcd(tmp_path) as output:
+        (refused,) = trials.strangers_at_etcds(access(output, somebody))  # type: ignore[arg-type]
+    (down,) = trials.strangers_at_etcds(access(output))  # type: ignore[arg-type]
     assert (refused.ok, "not accepted: refused" in refused.outcome) == (None, True)
     assert (down.ok, "no answer: Connection refused" in down.outcome) == (None, True)
 
 
 def test_a_secret_that_is_not_ciphertext_is_found(tmp_path: Path) -> None:
-    with etcd(tmp_path) as found:
+    with etcd(tmp_path) as output:
         for name, value in (("a", "k8s:enc:secretbox:v1:key-1:\x01\x02"), ("b", '{"kind":"Secret"}')):
-            put(found, f"/registry/secrets/kube-system/{name}", value)
+            put(output, f"/registry/secrets/kube-system/{name}", value)
         keys = ["kube-system/a", "kube-system/b", "kube-system/gone"]
-        tried = list(trials.secrets_at_rest(access(found), keys))  # type: ignore[arg-type]
-        (none,) = trials.secrets_at_rest(access(found), [])  # type: ignore[arg-type]
+        tried = list(trials.secrets_at_rest(access(output), keys))  # type: ignore[arg-type]
+        (none,) = trials.secrets_at_rest(access(output), [])  # type: ignore[arg-type]
     assert tried == [
         Attempt("M.5", "Secret kube-system/a", True, "starts with k8s:enc:secretbox"),
         Attempt("M.5", "Secret kube-system/b", False, "is not encrypted"),
@@ -111,8 +111,8 @@ def test_a_secret_that_is_not_ciphertext_is_found(tmp_path: Path) -> None:
     assert none.ok is None
 
 
-def put(found: EtcdOutput, key: str, value: str) -> None:
-    etcd_client = trials.EtcdClient(access(found), "main")  # type: ignore[arg-type]
+def put(output: EtcdOutput, key: str, value: str) -> None:
+    etcd_client = trials.EtcdClient(access(output), "main")  # type: ignore[arg-type]
     etcd_client._answer("put", key, value)
 
 
@@ -140,9 +140,9 @@ def strangers(api: RealApi, folder: Path) -> dict[str, bool | None]:
 
 
 def test_strangers_get_responses_only_on_health_paths(limited: tuple[RealApi, Path]) -> None:
-    found = strangers(*limited)
-    assert len(found) == len(trials.ANSWERED) + len(trials.REFUSED)
-    assert set(found.values()) == {True}, found
+    verdicts = strangers(*limited)
+    assert len(verdicts) == len(trials.ANSWERED) + len(trials.REFUSED)
+    assert set(verdicts.values()) == {True}, verdicts
 
 
 def test_an_api_that_serves_strangers_is_found_and_a_silent_one_proves_nothing(tmp_path: Path) -> None:
@@ -171,8 +171,8 @@ def listening() -> Iterator[int]:
 
 
 def from_here(tries: Sequence[Try], endpoint: int, executor: Here | None = None) -> list[bool | None]:
-    found = trials.from_site(executor or Here(), "worker-1", f"{HERE}:{endpoint}", tries)
-    return [each.ok for each in found]
+    attempts = trials.from_site(executor or Here(), "worker-1", f"{HERE}:{endpoint}", tries)
+    return [each.ok for each in attempts]
 
 
 def test_a_port_that_should_be_closed_is_found_open(listening: int) -> None:
@@ -230,27 +230,27 @@ def test_a_service_port_that_this_machine_can_reach_is_found_even_without_a_serv
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     (closed,) = free(1)
-    for port, seen in ((listening, "open"), (closed, "refused")):
-        (found,) = at_services(build, monkeypatch, listening, port)
-        assert (found.control, found.ok, found.outcome) == ("M.27", False, seen)
+    for port, outcome in ((listening, "open"), (closed, "refused")):
+        (attempt,) = at_services(build, monkeypatch, listening, port)
+        assert (attempt.control, attempt.ok, attempt.outcome) == ("M.27", False, outcome)
 
 
 def test_a_worker_that_is_unreachable_or_allows_this_machine_proves_nothing_about_service_ports(
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     (closed,) = free(1)
-    (found,) = at_services(build, monkeypatch, closed, listening)
-    assert (found.ok, found.outcome) == (None, f"not reachable from here: port {closed} is refused")
-    (found,) = at_services(build, monkeypatch, listening, listening, outside=["127.0.0.0/8"])
-    assert (found.ok, found.outcome) == (None, "this machine is in network.node_ports.outside")
+    (attempt,) = at_services(build, monkeypatch, closed, listening)
+    assert (attempt.ok, attempt.outcome) == (None, f"not reachable from here: port {closed} is refused")
+    (attempt,) = at_services(build, monkeypatch, listening, listening, outside=["127.0.0.0/8"])
+    assert (attempt.ok, attempt.outcome) == (None, "this machine is in network.node_ports.outside")
 
 
 def test_a_service_port_that_a_firewall_drops_passes(
     build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
 ) -> None:
     monkeypatch.setattr(trials, "outcome", lambda asked: "open" if asked["port"] == listening else "silent")
-    (found,) = at_services(build, monkeypatch, listening, 30000)
-    assert found.ok is True
+    (attempt,) = at_services(build, monkeypatch, listening, 30000)
+    assert attempt.ok is True
 
 
 @pytest.mark.parametrize(
@@ -258,13 +258,13 @@ def test_a_service_port_that_a_firewall_drops_passes(
     [("-----BEGIN PRIVATE KEY-----", (), False), ("-----BEGIN PRIVATE KEY-----", ("some",), True), ("x", (), None)],
 )
 def test_an_output_with_a_key_is_marked_secret(value: str, secret: Sequence[str], ok: bool | None) -> None:
-    found = list(trials.marked_secret({"some": value, "outputs": "{}"}, frozenset(secret)))
-    assert [each.ok for each in found] == ([] if ok is None else [ok])
+    attempts = list(trials.marked_secret({"some": value, "outputs": "{}"}, frozenset(secret)))
+    assert [each.ok for each in attempts] == ([] if ok is None else [ok])
 
 
 def test_an_output_named_as_a_key_counts_as_one() -> None:
-    (found,) = trials.marked_secret({"bucket_key": json.dumps({})}, frozenset())
-    assert found.ok is False
+    (attempt,) = trials.marked_secret({"bucket_key": json.dumps({})}, frozenset())
+    assert attempt.ok is False
 
 
 # Written by the engine (3.259) for a new stack: with an empty passphrase, and with "neues wort".
@@ -283,8 +283,8 @@ GOOD = "v1:ND0nlwd9+eo=:v1:WLfQE/Ob4+Jnbs5/:gaCjzZEBSDFCe/fahBQE3svD8jtL0g=="
     ],
 )
 def test_a_state_that_an_empty_passphrase_opens_is_found(provider: dict[str, object], ok: bool | None) -> None:
-    (found,) = empty_passphrase(provider)
-    assert (found.control, found.ok) == ("M.26", ok)
+    (attempt,) = empty_passphrase(provider)
+    assert (attempt.control, attempt.ok) == ("M.26", ok)
 
 
 def test_a_state_s_own_passphrase_opens_it() -> None:

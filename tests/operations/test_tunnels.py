@@ -59,8 +59,8 @@ def test_each_tunnel_is_one_line_and_so_is_a_router_that_does_not_respond(
         yield routers
 
     monkeypatch.setattr(tunnels, "ssh_to", ssh_to)
-    found = {item.name: (item.ok, item.detail, item.help) for item in tunnels.tunnels(jaguar)}
-    assert found == {
+    lines = {item.name: (item.ok, item.detail, item.help) for item in tunnels.tunnels(jaguar)}
+    assert lines == {
         f"{first}, jaguar-1": (True, "keys established, BGP established for 01:12:40, 12 routes", ""),
         f"{first}, jaguar-2": (
             False,

@@ -82,17 +82,17 @@ def marks(fleet: World) -> dict[str, DrainMark | None]:
 @contextmanager
 def probed(fleet: World, app: str) -> Iterator[list[int]]:
     """Sample how many pods of a workload run, for the length of a block."""
-    seen, over = list[int](), threading.Event()
+    counts, over = list[int](), threading.Event()
 
     def look() -> None:
         while not over.is_set():
-            seen.append(fleet.ready(app))
+            counts.append(fleet.ready(app))
             time.sleep(0.05)
 
     thread = threading.Thread(target=look)
     thread.start()
     try:
-        yield seen
+        yield counts
     finally:
         over.set()
         thread.join()
@@ -117,10 +117,10 @@ def test_after_the_canary_a_pool_is_done_in_batches(build: Callable[..., Cluster
 
 def test_a_workload_with_a_budget_never_falls_below_it(build: Callable[..., Cluster], fleet: World) -> None:
     fleet.budget("web", "web", 2)
-    with probed(fleet, "web") as seen:
+    with probed(fleet, "web") as counts:
         assert brought(build({"pools": {"workers": {"max_unavailable": "2"}}}), Configured(fleet)).succeeded
-    assert len(seen) > 10
-    assert min(seen) >= 2
+    assert len(counts) > 10
+    assert min(counts) >= 2
 
 
 def test_a_failed_canary_stops_the_run_and_is_first_in_the_next_one(lab: Cluster, fleet: World) -> None:
@@ -219,13 +219,13 @@ def test_a_node_is_uncordoned_if_a_budget_prevents_its_drain(lab: Cluster, fleet
     fleet.budget("web", "web", 3)
     configured = Configured(fleet)
     nodes = Nodes(lab, fleet.api, configured, Unrecorded(), Rules(timeout_s=2), 20)
-    told: list[RollOutcome] = []
-    done = nodes.bring(NAMES, lambda _: None, told.append)
+    outcomes: list[RollOutcome] = []
+    done = nodes.bring(NAMES, lambda _: None, outcomes.append)
     assert states(done) == {
         "worker-1": RollState.FAILED,
         "worker-2": RollState.NOT_BEGUN,
         "worker-3": RollState.NOT_BEGUN,
     }
-    assert [each.host for each in told] == ["worker-1"]
+    assert [each.host for each in outcomes] == ["worker-1"]
     assert configured.batches == []
     assert marks(fleet) == dict.fromkeys(NAMES)

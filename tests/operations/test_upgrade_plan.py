@@ -38,23 +38,23 @@ def runs(
     listed = dict.fromkeys((*WORKERS, REGION), nodes) if isinstance(nodes, str) else dict(nodes)
     answers = frozenset(each for each in servers.values() if each)
     runtimes = dict.fromkeys(listed, containerd) if isinstance(containerd, str) else containerd
-    found = {name: NodePrograms(kubelet, runtimes.get(name, CONTAINERD)) for name, kubelet in listed.items()}
-    return RunningVersions(servers, answers, addons, addons, found, **{"region": frozenset({REGION}), **more})
+    programs = {name: NodePrograms(kubelet, runtimes.get(name, CONTAINERD)) for name, kubelet in listed.items()}
+    return RunningVersions(servers, answers, addons, addons, programs, **{"region": frozenset({REGION}), **more})
 
 
 def test_an_upgrade_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(NEW), runs(OLD, OLD, OLD))
-    assert not found.is_back
-    assert found.stages == (UpgradeStage.SERVERS, UpgradeStage.ADDONS, UpgradeStage.REGION, UpgradeStage.WORKERS)
-    assert (found.servers, found.region, found.workers) == (("api-1", "api-2"), (REGION,), WORKERS)
-    assert list(wrong(found)) == []
+    upgrade = plan(at(NEW), runs(OLD, OLD, OLD))
+    assert not upgrade.is_back
+    assert upgrade.stages == (UpgradeStage.SERVERS, UpgradeStage.ADDONS, UpgradeStage.REGION, UpgradeStage.WORKERS)
+    assert (upgrade.servers, upgrade.region, upgrade.workers) == (("api-1", "api-2"), (REGION,), WORKERS)
+    assert list(wrong(upgrade)) == []
 
 
 def test_a_rollback_goes_from_workers_to_api_servers(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(OLD), runs(NEW, NEW, NEW))
-    assert found.is_back
-    assert found.stages == (UpgradeStage.WORKERS, UpgradeStage.REGION, UpgradeStage.ADDONS, UpgradeStage.SERVERS)
-    assert list(wrong(found)) == []
+    upgrade = plan(at(OLD), runs(NEW, NEW, NEW))
+    assert upgrade.is_back
+    assert upgrade.stages == (UpgradeStage.WORKERS, UpgradeStage.REGION, UpgradeStage.ADDONS, UpgradeStage.SERVERS)
+    assert list(wrong(upgrade)) == []
 
 
 def test_parts_with_the_right_version_are_left_alone(at: Callable[[str], Cluster]) -> None:
@@ -73,24 +73,24 @@ def test_parts_with_the_right_version_are_left_alone(at: Callable[[str], Cluster
 def test_an_interrupted_run_is_resumed(
     at: Callable[[str], Cluster], running: RunningVersions, stages: tuple[UpgradeStage, ...]
 ) -> None:
-    found = plan(at(NEW), running)
-    assert found.stages == stages
-    assert found.is_begun is bool(found.servers)
-    assert not {*found.servers, *found.workers, *found.region} & {
+    upgrade = plan(at(NEW), running)
+    assert upgrade.stages == stages
+    assert upgrade.is_begun is bool(upgrade.servers)
+    assert not {*upgrade.servers, *upgrade.workers, *upgrade.region} & {
         *(name for name, version in running.hosts.items() if version == NEW),
-        *(name for name, found in running.nodes.items() if found.kubelet == NEW),
+        *(name for name, programs in running.nodes.items() if programs.kubelet == NEW),
     }
-    assert list(wrong(found)) == []
+    assert list(wrong(upgrade)) == []
 
 
 def test_a_partial_upgrade_is_rolled_back_only_where_it_is_new(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(OLD), runs({"api-1": NEW, "api-2": OLD}, OLD, OLD))
-    assert (found.is_back, found.stages, found.servers) == (True, (UpgradeStage.SERVERS,), ("api-1",))
+    upgrade = plan(at(OLD), runs({"api-1": NEW, "api-2": OLD}, OLD, OLD))
+    assert (upgrade.is_back, upgrade.stages, upgrade.servers) == (True, (UpgradeStage.SERVERS,), ("api-1",))
 
 
 def test_an_api_server_that_does_not_respond_is_first(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(NEW), runs({"api-1": OLD, "api-2": ""}, OLD, OLD))
-    assert found.servers == ("api-2", "api-1")
+    upgrade = plan(at(NEW), runs({"api-1": OLD, "api-2": ""}, OLD, OLD))
+    assert upgrade.servers == ("api-2", "api-1")
 
 
 def test_api_servers_of_a_cloud_are_one_group(at: Callable[[str], Cluster]) -> None:
@@ -111,15 +111,15 @@ def test_some_workers_may_be_left_for_another_day(at: Callable[[str], Cluster]) 
 def test_workers_that_would_be_newer_than_their_api_servers_block_a_rollback(
     at: Callable[[str], Cluster], pools: list[str] | None
 ) -> None:
-    found = list(wrong(plan(at(OLD), runs(NEW, NEW, NEW), pools, control_plane_only=pools is None)))
-    assert len(found) == 4
-    assert all("is newer than kube-apiserver 1.35" in each for each in found)
+    problems = list(wrong(plan(at(OLD), runs(NEW, NEW, NEW), pools, control_plane_only=pools is None)))
+    assert len(problems) == 4
+    assert all("is newer than kube-apiserver 1.35" in each for each in problems)
 
 
-@pytest.mark.parametrize(("now", "wanted"), [("1.34.2", NEW), ("1.37.0", OLD), ("1.38.0", NEW)])
-def test_a_minor_may_not_be_skipped(at: Callable[[str], Cluster], now: str, wanted: str) -> None:
-    found = list(wrong(plan(at(wanted), runs(now, now, min(now, wanted)))))
-    assert any(f"from {now} to {wanted} skips minor versions" in each for each in found)
+@pytest.mark.parametrize(("now", "target"), [("1.34.2", NEW), ("1.37.0", OLD), ("1.38.0", NEW)])
+def test_a_minor_may_not_be_skipped(at: Callable[[str], Cluster], now: str, target: str) -> None:
+    problems = list(wrong(plan(at(target), runs(now, now, min(now, target)))))
+    assert any(f"from {now} to {target} skips minor versions" in each for each in problems)
 
 
 def test_a_kubelet_that_would_be_four_minors_behind_blocks_the_upgrade(at: Callable[[str], Cluster]) -> None:
@@ -136,17 +136,17 @@ def test_the_plan_is_a_document(at: Callable[[str], Cluster]) -> None:
 
 
 def test_a_new_containerd_alone_changes_only_workers(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(NEW), runs(NEW, NEW, NEW, {"worker-2": BEFORE, REGION: BEFORE}))
-    assert found.stages == (UpgradeStage.REGION, UpgradeStage.WORKERS)
-    assert (found.region, found.workers) == ((REGION,), ("worker-2",))
-    assert found.goal == f"containerd {CONTAINERD}"
-    assert list(wrong(found)) == []
+    upgrade = plan(at(NEW), runs(NEW, NEW, NEW, {"worker-2": BEFORE, REGION: BEFORE}))
+    assert upgrade.stages == (UpgradeStage.REGION, UpgradeStage.WORKERS)
+    assert (upgrade.region, upgrade.workers) == ((REGION,), ("worker-2",))
+    assert upgrade.goal == f"containerd {CONTAINERD}"
+    assert list(wrong(upgrade)) == []
 
 
 def test_with_both_at_once_each_worker_is_drained_once(at: Callable[[str], Cluster]) -> None:
-    found = plan(at(NEW), runs(OLD, OLD, OLD, BEFORE))
-    assert (found.stages, found.workers) == (tuple(UpgradeStage), WORKERS)
-    assert found.goal == f"Kubernetes {NEW} and containerd {CONTAINERD}"
+    upgrade = plan(at(NEW), runs(OLD, OLD, OLD, BEFORE))
+    assert (upgrade.stages, upgrade.workers) == (tuple(UpgradeStage), WORKERS)
+    assert upgrade.goal == f"Kubernetes {NEW} and containerd {CONTAINERD}"
     assert plan(at(NEW), runs(OLD, OLD, OLD)).goal == f"Kubernetes {NEW}"
 
 
@@ -168,15 +168,15 @@ def test_machines_in_a_cloud_with_another_containerd_are_listed_and_left_to_the_
     at: Callable[[str], Cluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cluster, "is_lab", False)
-    found = plan(at(NEW), runs(NEW, NEW, NEW, {REGION: BEFORE}))
-    assert (found.region, found.by_the_cloud, found.stages) == ((), (REGION,), ())
+    upgrade = plan(at(NEW), runs(NEW, NEW, NEW, {REGION: BEFORE}))
+    assert (upgrade.region, upgrade.by_the_cloud, upgrade.stages) == ((), (REGION,), ())
 
 
 def test_a_node_that_an_earlier_run_took_out_is_returned_whatever_its_version(
     at: Callable[[str], Cluster],
 ) -> None:
-    found = plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})))
-    assert (found.stages, found.workers) == ((UpgradeStage.WORKERS,), ("worker-2",))
+    upgrade = plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})))
+    assert (upgrade.stages, upgrade.workers) == ((UpgradeStage.WORKERS,), ("worker-2",))
     assert plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})), control_plane_only=True).limited
 
 

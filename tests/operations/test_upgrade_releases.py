@@ -68,9 +68,9 @@ class Server:
     def ask(self, paths: tuple[str, ...], server: str = "", accept: str = "*/*") -> list[str]:
         pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False)
         # The load balancer's probe names etcd events, which does not exist here.
-        wanted = [path.partition("?")[0] for path in paths]
+        plain_paths = [path.partition("?")[0] for path in paths]
         headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
-        return [pool.request("GET", f"{self.server}{path}", headers=headers).data.decode() for path in wanted]
+        return [pool.request("GET", f"{self.server}{path}", headers=headers).data.decode() for path in plain_paths]
 
 
 @contextmanager
@@ -126,17 +126,19 @@ OBJECTS: dict[str, dict[str, Any]] = {
 
 def write(server: Server, name: str) -> None:
     for path, body in OBJECTS.items():
-        status, told = server.api_server.call("POST", path, {"metadata": {"name": name}, **body})
-        assert status == 201, (path, told)
+        status, answer = server.api_server.call("POST", path, {"metadata": {"name": name}, **body})
+        assert status == 201, (path, answer)
 
 
 def read(server: Server, name: str) -> dict[str, Any]:
-    found = {}
+    objects = {}
     for path in OBJECTS:
-        status, told = server.api_server.call("GET", f"{path}/{name}")
-        assert status == 200, (path, told)
-        found[path] = {key: value for key, value in told.items() if key in ("spec", "data", "driverName", "parameters")}
-    return found
+        status, answer = server.api_server.call("GET", f"{path}/{name}")
+        assert status == 200, (path, answer)
+        objects[path] = {
+            key: value for key, value in answer.items() if key in ("spec", "data", "driverName", "parameters")
+        }
+    return objects
 
 
 def test_both_releases_serve_one_etcd_and_read_each_others_objects(older: Server, newer: Server) -> None:
@@ -157,14 +159,14 @@ def test_data_written_during_an_upgrade_is_readable_after_a_rollback(older: Serv
 
 def test_the_table_has_what_the_newer_release_adds(older: Server, newer: Server) -> None:
     def served(server: Server) -> dict[tuple[str, str, str], str]:
-        found = {}
+        hashes = {}
         for group in server.api_server.call("GET", "/apis")[1]["groups"]:
             for each in group["versions"]:
                 for resource in server.api_server.call("GET", f"/apis/{each['groupVersion']}")[1]["resources"]:
                     if "/" not in resource["name"]:
                         key = (group["name"], each["version"], resource["name"])
-                        found[key] = resource.get("storageVersionHash", "")
-        return found
+                        hashes[key] = resource.get("storageVersionHash", "")
+        return hashes
 
     before, after = served(older), served(newer)
     # Both read what both serve, in any version.
@@ -197,9 +199,9 @@ def well(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[StatusItem]], None]:
     return sees
 
 
-def planned(build: Callable[..., Cluster], now: str, wanted: str, **more: Any) -> UpgradePlan:
+def planned(build: Callable[..., Cluster], now: str, target: str, **more: Any) -> UpgradePlan:
     running = RunningVersions({}, frozenset({now}), now, now, **more)
-    return plan(build({"kubernetes": {"version": wanted}}), running)
+    return plan(build({"kubernetes": {"version": target}}), running)
 
 
 def kubelet(version: str) -> NodePrograms:
@@ -237,12 +239,12 @@ def test_objects_that_only_the_newer_release_knows_block_a_rollback(
             }
         ],
     }
-    status, told = newer.api_server.call("POST", POLICY, {"metadata": {"name": "mine"}, "spec": spec})
-    assert status == 201, told
+    status, answer = newer.api_server.call("POST", POLICY, {"metadata": {"name": "mine"}, "spec": spec})
+    assert status == 201, answer
     try:
-        (found,) = look(build, newer, back)
-        assert "does not have mutatingadmissionpolicies.v1.admissionregistration.k8s.io" in found
-        assert "mine" in found
+        (problem,) = look(build, newer, back)
+        assert "does not have mutatingadmissionpolicies.v1.admissionregistration.k8s.io" in problem
+        assert "mine" in problem
         assert older.api_server.call("GET", f"{POLICY}/mine")[0] == 404
         assert (
             older.api_server.call("GET", f"{POLICY.replace('v1', 'v1beta1')}/mine")[1]["spec"]["mutations"]
@@ -271,9 +273,9 @@ def test_the_use_of_an_api_that_the_target_release_removes_blocks_the_upgrade(
     )
     for removed, expected in (("1.36", 1), ("1.37", 0), ("1.30", 1), ("", 0)):
         monkeypatch.setattr(found_versions, "metrics", lambda access, text=line % removed: [text])
-        found = look(build, older, planned(build, OLD, NEW))
-        assert len(found) == expected
-        assert all("flowschemas.v1beta3.flowcontrol.apiserver.k8s.io" in each for each in found)
+        problems = look(build, older, planned(build, OLD, NEW))
+        assert len(problems) == expected
+        assert all("flowschemas.v1beta3.flowcontrol.apiserver.k8s.io" in each for each in problems)
 
 
 def test_all_blockers_are_reported_at_once(
@@ -289,7 +291,7 @@ def test_all_blockers_are_reported_at_once(
     core.create_namespaced_pod("default", {"metadata": {"name": "alone"}, **pod})
     try:
         made = planned(build, OLD, NEW, nodes={"worker-1": kubelet(OLD), "worker-2": kubelet("1.32.9")})
-        found = look(build, older, made, backup_age=lambda: 7200.0)
+        problems = look(build, older, made, backup_age=lambda: 7200.0)
     finally:
         core.delete_namespaced_pod("alone", "default", grace_period_seconds=0)
         core.delete_collection_node()
@@ -300,8 +302,8 @@ def test_all_blockers_are_reported_at_once(
         "node worker-2: pod default/alone: it has no controller that would recreate it elsewhere",
         "the newest backup of etcd main is 120 minutes old",
     )
-    assert len(found) == len(expected)
-    assert all(any(text in each for each in found) for text in expected), found
+    assert len(problems) == len(expected)
+    assert all(any(text in each for each in problems) for text in expected), problems
 
 
 @pytest.mark.usefixtures("well")
@@ -319,8 +321,8 @@ def test_a_budget_that_allows_no_eviction_is_reported(build: Callable[..., Clust
     policy.patch_namespaced_pod_disruption_budget_status("tight", "default", {"status": status})
     try:
         concerned = planned(build, OLD, NEW, nodes={"worker-1": kubelet(OLD)})
-        (found,) = look(build, older, concerned)
-        assert found.startswith("budget default/tight never allows an eviction: it requires 2 of its 2 pods")
+        (problem,) = look(build, older, concerned)
+        assert problem.startswith("budget default/tight never allows an eviction: it requires 2 of its 2 pods")
         assert look(build, older, planned(build, OLD, NEW, nodes={"worker-2": kubelet(OLD)})) == []
     finally:
         policy.delete_namespaced_pod_disruption_budget("tight", "default")
@@ -353,10 +355,10 @@ def test_workers_with_another_kubelet_or_containerd_are_found_without_reading_al
         info = {**dict.fromkeys((*names, "systemUUID"), "x"), "kubeletVersion": f"v{version}"}
         core.patch_node_status(name, {"status": {"nodeInfo": {**info, "containerRuntimeVersion": runtime}}})
     try:
-        found = other_workers(build({"kubernetes": {"version": NEW}}), newer, roles)  # type: ignore[arg-type]
+        workers = other_workers(build({"kubernetes": {"version": NEW}}), newer, roles)  # type: ignore[arg-type]
     finally:
         core.delete_collection_node()
-    assert found == left
+    assert workers == left
 
 
 def test_a_worker_that_has_not_reported_yet_is_not_left_out(build: Callable[..., Cluster], newer: Server) -> None:
@@ -380,12 +382,12 @@ def test_versions_and_marks_of_an_earlier_run_are_read_from_nodes(build: Callabl
     cordon(newer.api(), "worker-2", DrainMark("upgrade", "for a test"))
     cordon(newer.api(), "worker-3", DrainMark("reboot", "for a test"))
     try:
-        found = parts.running(build(), newer)  # type: ignore[arg-type]
+        state = parts.running(build(), newer)  # type: ignore[arg-type]
     finally:
         core.delete_collection_node()
     silent = NodePrograms()
-    assert found.nodes == {"worker-1": NodePrograms(NEW, "2.2.9"), "worker-2": silent, "worker-3": silent}
-    assert found.begun == {"worker-2"}
+    assert state.nodes == {"worker-1": NodePrograms(NEW, "2.2.9"), "worker-2": silent, "worker-3": silent}
+    assert state.begun == {"worker-2"}
 
 
 @pytest.mark.usefixtures("older")
@@ -417,5 +419,5 @@ def test_the_recorded_version_changes_and_nothing_else_does(older: Server) -> No
 def test_kubectl_of_either_release_reads_the_objects(older: Server, newer: Server) -> None:
     for version, server in ((OLD, newer), (NEW, older)):
         words = ["--server", server.server, "--insecure-skip-tls-verify", "--token", TOKEN, "version", "-o", "json"]
-        told = subprocess.run([of(version)("kubectl"), *words], capture_output=True, check=True, text=True)
-        assert json.loads(told.stdout)["clientVersion"]["gitVersion"] == f"v{version}"
+        process = subprocess.run([of(version)("kubectl"), *words], capture_output=True, check=True, text=True)
+        assert json.loads(process.stdout)["clientVersion"]["gitVersion"] == f"v{version}"

@@ -51,10 +51,10 @@ class Quiet:
 
 
 class Parts:
-    """What stages call. seen: the calls in order. stops: what a stage raises, by its first word here."""
+    """What stages call. calls: the calls in order. stops: what a stage raises, by its first word here."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.seen: list[str] = []
+        self.calls: list[str] = []
         self.stops: dict[str, Exception] = {}
         self.failed = ""
         monkeypatch.setattr(upgrade_run.lab, "prepare", lambda *_: self._did("prepare"))
@@ -68,7 +68,7 @@ class Parts:
         self.access: Any = SimpleNamespace(api=lambda: None)
 
     def _did(self, what: str) -> None:
-        self.seen.append(what)
+        self.calls.append(what)
         if error := self.stops.get(what.partition(" ")[0]):
             raise error
 
@@ -100,11 +100,11 @@ def upgrade(cluster: Cluster, parts: Parts, running: RunningVersions) -> Quiet:
 def test_a_rollback_has_the_stages_of_an_upgrade_in_reverse(build: Callable[..., Cluster], parts: Parts) -> None:
     steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
     servers, workers = "servers api-1 api-2", ["engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
-    assert parts.seen == ["prepare", servers, f"said {NEW}", f"proxy {NEW}", *workers]
+    assert parts.calls == ["prepare", servers, f"said {NEW}", f"proxy {NEW}", *workers]
     assert steps.begun == ["API servers", "kube-proxy", "workers at sites"]
-    parts.seen.clear()
+    parts.calls.clear()
     upgrade(build({"kubernetes": {"version": OLD}}), parts, runs(NEW))
-    assert parts.seen == ["prepare", *workers, f"said {OLD}", f"proxy {OLD}", servers]
+    assert parts.calls == ["prepare", *workers, f"said {OLD}", f"proxy {OLD}", servers]
 
 
 @pytest.mark.parametrize("stage", ["servers", "proxy", "engine"])
@@ -114,7 +114,7 @@ def test_the_first_failed_stage_is_the_last_and_the_error_shows_how_to_continue_
     parts.stops = {stage: TimedOutError("gave up after 180 s: api-1 is not ready yet")}
     with pytest.raises(FailedError) as raised:
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
-    assert parts.seen[-1].startswith(stage)
+    assert parts.calls[-1].startswith(stage)
     assert raised.value.code == "upgrade-stopped"
     assert "api-1 is not ready yet" in str(raised.value)
     assert "./menagerie upgrade lab (to roll back, set kubernetes.version to 1.35.4 first)" in str(raised.value)
@@ -132,7 +132,7 @@ def test_a_new_containerd_alone_changes_the_workers_and_their_mirror(
     build: Callable[..., Cluster], parts: Parts
 ) -> None:
     steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
-    assert parts.seen == ["prepare", "engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
+    assert parts.calls == ["prepare", "engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
     assert steps.begun == ["workers at sites"]
 
 
@@ -184,9 +184,9 @@ def test_a_spec_with_further_changes_is_refused(
     monkeypatch.setattr(upgrade_run.preflight, "findings", lambda _: [])
     cluster = build({"kubernetes": {"version": NEW}})
     access: Any = SimpleNamespace()
-    _, found = review(cluster, access, Choices(), lambda _: None)
-    assert len(found) == bool(other)
-    assert all(f"more than the version: {other}; " in each and "menagerie up lab" in each for each in found)
+    _, problems = review(cluster, access, Choices(), lambda _: None)
+    assert len(problems) == bool(other)
+    assert all(f"more than the version: {other}; " in each and "menagerie up lab" in each for each in problems)
 
 
 @pytest.fixture
@@ -195,9 +195,9 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
 
-    def call(running: RunningVersions, found: list[str], *words: str, typed: str | None = None) -> Ran:
+    def call(running: RunningVersions, problems: list[str], *words: str, typed: str | None = None) -> Ran:
         monkeypatch.setattr(
-            upgrade_run, "review", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
+            upgrade_run, "review", lambda cluster, access, choices, report, _: (plan(cluster, running), problems)
         )
         return command(monkeypatch, capsys)("upgrade", "lab", *words, typed=typed)
 
@@ -206,7 +206,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 def test_a_dry_run_shows_running_versions_and_the_order_and_changes_nothing(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], "--dry-run")
-    assert (done.code, parts.seen) == (0, [])
+    assert (done.code, parts.calls) == (0, [])
     assert "API servers: api-1 1.35.4, api-2 1.35.4; kube-proxy: 1.35.4" in done.err
     assert f"nodes: 3 with 1.35.4 and containerd {NOW}\n" in done.err
     assert (
@@ -232,7 +232,7 @@ def test_all_blockers_are_reported_at_once_and_nothing_is_changed(
     menagerie: Menagerie, parts: Parts, more: list[str]
 ) -> None:
     done = menagerie(runs(OLD), ["a budget", "a mark"], *more)
-    assert (done.code, parts.seen) == (2, [])
+    assert (done.code, parts.calls) == (2, [])
     assert "lab cannot move to Kubernetes 1.36.4 yet. Nothing was changed.\n  a budget\n  a mark" in done.err
     if more == ["--json"]:
         assert json.loads(done.out)["error"]["code"] == "upgrade-refused"
@@ -241,14 +241,14 @@ def test_all_blockers_are_reported_at_once_and_nothing_is_changed(
 def test_without_a_terminal_or_a_yes_nothing_is_changed(menagerie: Menagerie, parts: Parts) -> None:
     assert menagerie(runs(OLD), []).code == 2
     assert menagerie(runs(OLD), [], typed="n\n").code == 1
-    assert parts.seen == []
+    assert parts.calls == []
 
 
 def test_a_yes_does_all_of_it(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], typed="y\n")
     assert (done.code, done.out) == (0, "lab: now Kubernetes 1.36.4\n")
     assert "Move lab to Kubernetes 1.36.4?" in done.err
-    assert len(parts.seen) == 6
+    assert len(parts.calls) == 6
 
 
 def test_if_everything_is_up_to_date_nothing_is_asked(menagerie: Menagerie, parts: Parts) -> None:
@@ -257,7 +257,7 @@ def test_if_everything_is_up_to_date_nothing_is_asked(menagerie: Menagerie, part
         0,
         f"lab: everything selected already runs Kubernetes 1.36.4 and containerd {NOW}\n",
     )
-    assert parts.seen == []
+    assert parts.calls == []
 
 
 def test_json_says_what_was_done(menagerie: Menagerie) -> None:

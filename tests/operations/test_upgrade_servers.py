@@ -29,7 +29,7 @@ class Region:
         self.unwell: list[str] = []
         self.fails: set[str] = set()
         self.stays: set[str] = set()
-        self.seen: list[str] = []
+        self.events: list[str] = []
         outputs = SimpleNamespace(api_servers=(), load_balancer_status=None)
         self.access: Any = SimpleNamespace(outputs=outputs)
         monkeypatch.setattr(versions, "hosts", lambda access: dict(self.hosts))
@@ -40,12 +40,12 @@ class Region:
 
     def _unhealthy_parts(self, cluster: Cluster, access: Any, besides: frozenset[str]) -> str:
         why = self.unwell.pop(0) if self.unwell else ""
-        self.seen.append(why or "well")
+        self.events.append(why or "well")
         return why
 
     def _engine(self, names: tuple[str, ...]) -> Any:
         (name,) = names
-        self.seen.append(name)
+        self.events.append(name)
         if name in self.fails:
             raise StackError("no room")
         for each in self.hosts if name == GROUP else (name,):
@@ -63,7 +63,7 @@ def test_each_is_validated_twice_in_a_row_before_the_next(monkeypatch: pytest.Mo
     region.unwell = ["a node is away", "", "an add-on is away"]
     region.replace("api-1", "api-2")
     first = ["api-1", "a node is away", "well", "an add-on is away", "well", "well"]
-    assert region.seen == [*first, "api-2", "well", "well"]
+    assert region.events == [*first, "api-2", "well", "well"]
     assert region.operation.steps == ["API server api-1", "API server api-2"]
     assert region.operation.facts == {"version": NEW}
 
@@ -76,14 +76,14 @@ def test_the_first_failure_stops_the_replacement(monkeypatch: pytest.MonkeyPatch
     region.unwell = ["etcd-main-1: no answer"] * 100_000 if fault == "status" else []
     with pytest.raises((StackError, TimedOutError), match={"version": "api-1 runs 1.35.4"}.get(fault)):
         region.replace("api-1", "api-2")
-    assert "api-2" not in region.seen
+    assert "api-2" not in region.events
     assert region.operation.steps == []
 
 
 def test_a_group_is_one_run_of_the_engine_and_waited_for(monkeypatch: pytest.MonkeyPatch, lab: Cluster) -> None:
     region = Region(monkeypatch, lab, one=OLD, two=OLD, three=OLD)
     region.replace(GROUP)
-    assert region.seen == [GROUP, "well", "well"]
+    assert region.events == [GROUP, "well", "well"]
 
 
 def test_a_group_that_stops_half_way_shows_which_versions_still_respond(

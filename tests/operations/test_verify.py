@@ -38,9 +38,9 @@ class Pods:
 
 @pytest.fixture
 def pods(monkeypatch: pytest.MonkeyPatch) -> Pods:
-    found = Pods()
-    monkeypatch.setattr(run, "workload", found.workload)
-    return found
+    fake = Pods()
+    monkeypatch.setattr(run, "workload", fake.workload)
+    return fake
 
 
 @pytest.fixture

@@ -15,28 +15,30 @@ from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 
 def test_waiting_ends_when_nothing_is_missing_and_reports_each_reason_once() -> None:
-    reasons, told = ["a", "a", "b", ""], list[str]()
-    wait_until(lambda: reasons.pop(0), 60, told.append, every_s=0)
-    assert told == ["a", "b"]
+    reasons, messages = ["a", "a", "b", ""], list[str]()
+    wait_until(lambda: reasons.pop(0), 60, messages.append, every_s=0)
+    assert messages == ["a", "b"]
 
 
 def test_a_time_out_names_what_was_missing_and_where_to_look() -> None:
     with pytest.raises(TimedOutError, match="gave up after 0 s: etcd-main-1 is away") as raised:
         wait_until(lambda: "etcd-main-1 is away", 0, lambda _: None)
-    told = explain(raised.value)
-    assert told is not None
-    assert told.kind == "timed-out"
-    assert "etcd-main-1 is away\n  `./menagerie status` of the cluster shows which part is down" in told.text
-    assert 'docs/start/lab.md, "When something does not come up"' in told.text
+    explanation = explain(raised.value)
+    assert explanation is not None
+    assert explanation.kind == "timed-out"
+    assert "etcd-main-1 is away\n  `./menagerie status` of the cluster shows which part is down" in explanation.text
+    assert 'docs/start/lab.md, "When something does not come up"' in explanation.text
 
 
 def test_a_late_api_has_a_reason_and_a_responding_one_has_none(server: FakeServer) -> None:
-    api, told = FakeAccess(outputs(), server.url).api(once=True), list[str]()
-    assert late(lambda: api_missing(api), 0, told.append) == "gave up after 0 s: the API server answers 404 Not Found"
-    assert told == ["the API server answers 404 Not Found"]
+    api, messages = FakeAccess(outputs(), server.url).api(once=True), list[str]()
+    assert (
+        late(lambda: api_missing(api), 0, messages.append) == "gave up after 0 s: the API server answers 404 Not Found"
+    )
+    assert messages == ["the API server answers 404 Not Found"]
     for path in ("kube-public/configmaps/cluster-info", "kube-system/configmaps/kubelet-config"):
         server.answers[f"/api/v1/namespaces/{path}"] = {"metadata": {}}
-    assert late(lambda: api_missing(api), 0, told.append) == ""
+    assert late(lambda: api_missing(api), 0, messages.append) == ""
 
 
 def test_the_reason_of_a_silent_api_says_whether_its_address_is_reached() -> None:

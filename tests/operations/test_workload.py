@@ -45,13 +45,13 @@ class FakeApi:
     def list_namespace(self, label_selector: str, **_: object) -> Any:
         assert label_selector == "app.kubernetes.io/managed-by=menagerie-verify"
         self._refuse("list")
-        found = [
+        namespaces = [
             SimpleNamespace(
                 metadata=SimpleNamespace(name=name, namespace=None, deletion_timestamp="now" if dying else None)
             )
             for name, dying in self.namespaces.items()
         ]
-        return SimpleNamespace(items=found, metadata=LAST)
+        return SimpleNamespace(items=namespaces, metadata=LAST)
 
     def delete_namespace(self, name: str, **_: object) -> None:
         assert not self.namespaces[name]
