@@ -42,21 +42,21 @@ def program(name: str) -> Path:
     _refuse_unmarked()
     if missing := _missing_of({name}):
         pytest.skip(_missing(missing))
-    return _found[name]
+    return _paths[name]
 
 
-_found: dict[str, Path] = {}
+_paths: dict[str, Path] = {}
 """Programs that were found. Tests may name another cache later."""
 
 
 def _missing_of(names: set[str]) -> set[str]:
     """Return the programs that are missing after the build, if one is in progress."""
-    if not names <= _found.keys():
-        _found.update(built())
-    if not names <= _found.keys():
+    if not names <= _paths.keys():
+        _paths.update(built())
+    if not names <= _paths.keys():
         beside.wait_for_programs()
-        _found.update(built())
-    return names - _found.keys()
+        _paths.update(built())
+    return names - _paths.keys()
 
 
 class _Programs(Mapping[str, Path]):

@@ -21,8 +21,8 @@ def table() -> str:
 
 def folders() -> list[Path]:
     """Return the folders at the top level, in the order of the table."""
-    found = [path for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
-    return sorted(found, key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
+    paths = [path for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
+    return sorted(paths, key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
 
 
 def purpose(folder: Path) -> str:

@@ -83,7 +83,7 @@ def test_guides_for_developers_name_constants_and_functions_that_exist() -> None
     }
     assert len(names) > 50
     search = ["git", "grep", "-ohwE", "|".join(names), "--", "*.py", "*.toml", "*.yml", "Makefile"]
-    found = subprocess.run(search, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    words = subprocess.run(search, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     listed = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    known = {*found, *(Path(path).stem for path in listed.split())}
+    known = {*words, *(Path(path).stem for path in listed.split())}
     assert {name: place for name, place in names.items() if name not in known} == {}

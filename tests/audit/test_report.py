@@ -48,8 +48,8 @@ def test_many_hosts_with_the_same_problem_are_one_line(good: Evidence) -> None:
     spoiled = with_files(worker, **{"/etc/kubernetes/kubelet.conf": root_file("0644")})
     many = tuple(worker.model_copy(update={"host": f"w-{n}", **spoiled}) for n in range(1, 6))
     (control,) = (each.control for each in results(good) if each.control.id == "4.1.5")
-    seen = decided(control, replace(good, reports=many)).observed
-    assert seen == "w-1, w-2, w-3 and 2 more: /etc/kubernetes/kubelet.conf is 0644 root:root"
+    line = decided(control, replace(good, reports=many)).observed
+    assert line == "w-1, w-2, w-3 and 2 more: /etc/kubernetes/kubelet.conf is 0644 root:root"
 
 
 def test_the_reference_of_controls_is_current() -> None:

@@ -116,8 +116,8 @@ def spans(page: Path) -> Iterator[Command]:
     """Yield the commands of menagerie that are code within a page's sentences. They may lack arguments."""
     inside = {number for block in blocks(page) for number in range(block.number, block.number + len(block.lines))}
     for number, line in enumerate(page.read_text().splitlines(), start=1):
-        for found in _SPAN.finditer(line) if number not in inside else ():
-            yield from (Command(page, number, words) for words in simple(found[1]) if words[0].endswith("menagerie"))
+        for span in _SPAN.finditer(line) if number not in inside else ():
+            yield from (Command(page, number, words) for words in simple(span[1]) if words[0].endswith("menagerie"))
 
 
 def _lines(block: Block) -> Iterator[tuple[int, str]]:
@@ -146,7 +146,7 @@ def simple(line: str) -> Iterator[tuple[str, ...]]:
 
     Placeholders such as <name> are words.
     """
-    line = _PLACEHOLDER.sub(lambda found: re.sub(r"\W", "-", found[1]), line)
+    line = _PLACEHOLDER.sub(lambda match: re.sub(r"\W", "-", match[1]), line)
     while nested := _NESTED.search(line):
         yield from simple(nested[1])
         line = line.replace(nested[0], "output")

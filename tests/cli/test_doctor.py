@@ -14,17 +14,17 @@ from tests.cli.terminal import Menagerie
 @pytest.fixture
 def examined(monkeypatch: pytest.MonkeyPatch) -> list[Answer]:
     """Let the command find these answers."""
-    found: list[Answer] = []
+    items: list[Answer] = []
 
     def answers(*_: object) -> Report:
-        return Report("small", "aws", tuple(ask([Question("group", "one", lambda: found)], lambda _: None)))
+        return Report("small", "aws", tuple(ask([Question("group", "one", lambda: items)], lambda _: None)))
 
     monkeypatch.setattr("cli.actions.doctor.examine", answers)
-    return found
+    return items
 
 
 @pytest.mark.parametrize(
-    ("found", "code"),
+    ("answers", "code"),
     [
         ([ok("fine")], 0),
         ([ok("fine"), wrong("bad", "mend it --now")], 1),
@@ -34,14 +34,14 @@ def examined(monkeypatch: pytest.MonkeyPatch) -> list[Answer]:
     ],
 )
 def test_the_exit_code_is_0_only_if_all_is_ok(
-    menagerie: Menagerie, examined: list[Answer], found: list[Answer], code: int
+    menagerie: Menagerie, examined: list[Answer], answers: list[Answer], code: int
 ) -> None:
-    examined += found
+    examined += answers
     ran = menagerie("doctor", "examples/aws-small", "--json")
     assert ran.code == code
     document = json.loads(ran.out)
     assert document["ok"] is (code == 0)
-    assert [row["state"] for row in document["questions"]] == [answer.state.value for answer in found]
+    assert [row["state"] for row in document["questions"]] == [answer.state.value for answer in answers]
 
 
 def test_a_row_ends_with_what_is_needed_and_the_commands_are_below_it(

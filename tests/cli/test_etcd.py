@@ -63,9 +63,11 @@ class World:
         return EtcdAccess(cluster, role, None, agents, all_members)  # type: ignore[arg-type]
 
     def look(self, etcd: EtcdAccess) -> EtcdView:
-        return EtcdView(etcd, tuple(self._seen(number, member) for number, member in enumerate(etcd.members, start=1)))
+        return EtcdView(
+            etcd, tuple(self._member(number, member) for number, member in enumerate(etcd.members, start=1))
+        )
 
-    def _seen(self, number: int, member: Any) -> MemberState:
+    def _member(self, number: int, member: Any) -> MemberState:
         status = MemberStatus(f"{number}", "c1", "1", 70 + number, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())
         view = MemberState(member, status, "", dict(AGENT), "")
         return dataclasses.replace(view, **self.changes.get(member.name, {}))

@@ -184,8 +184,8 @@ def on_hosts() -> frozenset[str]:
     """Return the names of units and of our programs on hosts, as the product's files and rendered ones have them."""
     pattern = r"[a-z][a-z0-9-]+@?\.(service|timer)|/usr/local/sbin/[a-z-]+"
     search = ["git", "grep", "-ohE", pattern, "--", "roles", "components", "etcd", "tests/golden"]
-    found = subprocess.run(search, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    return frozenset(re.sub(r"^/usr/local/sbin/|@?\.(service|timer)$", "", name) for name in found)
+    names = subprocess.run(search, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    return frozenset(re.sub(r"^/usr/local/sbin/|@?\.(service|timer)$", "", name) for name in names)
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def test_each_item_has_its_price_an_hour_then_come_the_sum_and_what_is_not_in_it
 
 def test_a_region_without_list_prices_is_named_with_those_that_have_them(monkeypatch, build):
     elsewhere = build({"control_plane": {"cloud": "aws", "region": "eu-central-1"}})
-    told = shown(monkeypatch, PRICED, estimate(elsewhere, PRICED.after))
-    assert "no list price is known in eu-central-1, only in us-east-1" in told
-    assert "$" not in told
+    text = shown(monkeypatch, PRICED, estimate(elsewhere, PRICED.after))
+    assert "no list price is known in eu-central-1, only in us-east-1" in text
+    assert "$" not in text
 
 
 def test_what_will_be_gone_has_no_sum(monkeypatch, aws):
@@ -135,9 +135,9 @@ def test_what_will_be_gone_has_no_sum(monkeypatch, aws):
 
 def test_a_plan_of_things_without_prices_has_no_sum(monkeypatch, aws):
     unknown = StackPlan(PLAN.components, after=(DISK_ITEM,))
-    told = shown(monkeypatch, unknown, estimate(aws, unknown.after))
-    assert "without a known price: disks (st1 500 GiB)" in told
-    assert "$" not in told
+    text = shown(monkeypatch, unknown, estimate(aws, unknown.after))
+    assert "without a known price: disks (st1 500 GiB)" in text
+    assert "$" not in text
 
 
 def test_json_has_the_price_of_each_item_and_the_sums(aws):

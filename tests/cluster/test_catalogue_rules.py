@@ -38,8 +38,8 @@ def problems(data: dict[str, Any]) -> Callable[..., list[Problem]]:
 Problems = Callable[..., list[Problem]]
 
 
-def messages(found: list[Problem], code: str = "CLD") -> list[str]:
-    return [problem.message for problem in found if problem.code.startswith(code)]
+def messages(issues: list[Problem], code: str = "CLD") -> list[str]:
+    return [problem.message for problem in issues if problem.code.startswith(code)]
 
 
 def aws(**changes: Any) -> dict[str, Any]:
@@ -65,15 +65,15 @@ def aws(**changes: Any) -> dict[str, Any]:
 def test_an_unknown_region_suggests_the_nearest(cloud: str, region: str, best: str) -> None:
     spec = yaml.safe_load((SPECS / "valid-smallest.yaml").read_text())
     spec["control_plane"] |= {"cloud": cloud, "region": region.lower().replace(" ", "-"), "zones": [1]}
-    found = [p for p in check_cluster(Cluster(spec=ClusterSpec.model_validate(spec))) if p.path.endswith("region")]
-    assert [problem.code for problem in found] == ["CLD-001"]
-    assert f"did you mean {best}" in found[0].message
+    issues = [p for p in check_cluster(Cluster(spec=ClusterSpec.model_validate(spec))) if p.path.endswith("region")]
+    assert [problem.code for problem in issues] == ["CLD-001"]
+    assert f"did you mean {best}" in issues[0].message
 
 
 def test_an_unknown_region_without_similar_ones_suggests_none(problems: Problems) -> None:
-    (found,) = (p for p in problems(control_plane={"region": "x"}) if p.code == "CLD-001")
-    assert found.message == 'azure has no region "x"'
-    assert found.hint.startswith("write a region of azure; or pass --allow-unknown")
+    (problem,) = (p for p in problems(control_plane={"region": "x"}) if p.code == "CLD-001")
+    assert problem.message == 'azure has no region "x"'
+    assert problem.hint.startswith("write a region of azure; or pass --allow-unknown")
 
 
 def test_a_region_with_unknown_zones_accepts_any(problems: Problems) -> None:
@@ -90,8 +90,10 @@ def test_only_zones_with_hosts_are_checked(problems: Problems) -> None:
     """Two API servers fill the first two zones; members fill all three."""
     zones = ["use1-az1", "use1-az2", "use1-az3"]
     assert messages(problems(**aws(zones=zones))) == []
-    (found,) = messages(problems(**aws(zones=zones, api_servers=3)))
-    assert found.startswith("m7i.4xlarge isn't offered in aws/us-east-1 zone use1-az3; offered there in zones use1-az1")
+    (message,) = messages(problems(**aws(zones=zones, api_servers=3)))
+    assert message.startswith(
+        "m7i.4xlarge isn't offered in aws/us-east-1 zone use1-az3; offered there in zones use1-az1"
+    )
 
 
 def test_a_pool_needs_only_one_zone_that_offers_its_machines(problems: Problems) -> None:
@@ -113,16 +115,16 @@ def test_gpus_without_a_driver_are_refused_in_production_unless_the_cluster_inst
         ({"allow_no_driver": True}, []),
         ({"image": "apes:gpu:debian-12:1.0.0"}, []),
     ):
-        found = [p.severity for p in problems(pools={"cloud": gpu | more}) if "driver" in p.message]
-        assert found == severity
+        severities = [p.severity for p in problems(pools={"cloud": gpu | more}) if "driver" in p.message]
+        assert severities == severity
     develop = problems(profile="development", pools={"cloud": gpu})
     assert [p.severity for p in develop if "driver" in p.message] == ["warning"]
 
 
 def test_a_machine_type_of_another_cloud_suggests_its_counterpart(problems: Problems) -> None:
-    found = [p for p in problems(pools={"gpu2": {"machine": "a2-highgpu-1g", "max": 4}}) if p.code == "CLD-002"]
-    assert [problem.message for problem in found] == ["a2-highgpu-1g is a gcp size, but this pool is in azure"]
-    assert found[0].hint == "write Standard_NC24ads_A100_v4"
+    issues = [p for p in problems(pools={"gpu2": {"machine": "a2-highgpu-1g", "max": 4}}) if p.code == "CLD-002"]
+    assert [problem.message for problem in issues] == ["a2-highgpu-1g is a gcp size, but this pool is in azure"]
+    assert issues[0].hint == "write Standard_NC24ads_A100_v4"
     etcd = [p for p in problems(etcd={"main": {"machine": "i4i.2xlarge"}}) if p.code == "CLD-002"]
     assert [(p.message, p.hint) for p in etcd] == [
         ("i4i.2xlarge is an aws size, but this etcd is in azure", "write Standard_L8as_v3")
@@ -137,17 +139,17 @@ def test_a_machine_type_known_only_by_name_is_accepted(problems: Problems) -> No
 def test_the_machine_type_of_an_etcd_on_the_other_s_hosts_is_not_checked(problems: Problems) -> None:
     """It would otherwise be refused for its name, and for its lack of a local disk."""
     two_disks = {"machine": "Standard_L16s_v3"}
-    found = problems(etcd={"main": two_disks, "events": {"hosts": "main", "machine": "Standard_D15_v9"}})
-    assert messages(found) == messages(found, "ETC-008") == []
-    found = problems(etcd={"main": {"machine": "Standard_D16ds_v5"}, "events": {"hosts": "main"}})
-    assert messages(found, "ETC-008") == [
+    issues = problems(etcd={"main": two_disks, "events": {"hosts": "main", "machine": "Standard_D15_v9"}})
+    assert messages(issues) == messages(issues, "ETC-008") == []
+    issues = problems(etcd={"main": {"machine": "Standard_D16ds_v5"}, "events": {"hosts": "main"}})
+    assert messages(issues, "ETC-008") == [
         f"etcd.{role} disk is local-nvme, but Standard_D16ds_v5 has no local NVMe disk" for role in ("events", "main")
     ]
 
 
 def test_a_lab_is_not_checked_against_a_catalogue() -> None:
-    _, found = check_paths([SPECS / "valid-smallest.yaml"])
-    assert found == []
+    _, issues = check_paths([SPECS / "valid-smallest.yaml"])
+    assert issues == []
 
 
 UNKNOWN = sorted(SPECS.glob("invalid-CLD-00[13]-*.yaml")) + [
@@ -161,19 +163,19 @@ NOT_UNKNOWN = [
 
 @pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path.stem)
 def test_entries_missing_from_the_catalogue_can_be_allowed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loaded, found = check_paths([path], allow_unknown=True)
+    loaded, issues = check_paths([path], allow_unknown=True)
     assert [one.path for one in loaded] == [path]
-    assert found
-    assert {problem.severity for problem in found} == {"warning"}
+    assert issues
+    assert {problem.severity for problem in issues} == {"warning"}
     assert run(["check", str(path), "--allow-unknown"]) == 0
-    assert f"{path.name}:{found[0].line}" in capsys.readouterr().err
+    assert f"{path.name}:{issues[0].line}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", NOT_UNKNOWN, ids=lambda path: path.stem)
 def test_allow_unknown_changes_no_other_error(path: Path) -> None:
-    loaded, found = check_paths([path], allow_unknown=True)
+    loaded, issues = check_paths([path], allow_unknown=True)
     assert loaded == []
-    assert any(problem.is_error for problem in found)
+    assert any(problem.is_error for problem in issues)
     assert run(["check", str(path), "--allow-unknown"]) == 2
 
 

@@ -81,7 +81,7 @@ def worst(path: str, word: str) -> str:
 
 def harmless(path: str, word: str) -> str:
     """Return a word of the same length, for equal layout of drawings, with letters between the marks."""
-    return MARKED.sub(lambda found: f"zq{'x' * len(found[1])}qz", worst(path, word))
+    return MARKED.sub(lambda match: f"zq{'x' * len(match[1])}qz", worst(path, word))
 
 
 def _filled(adapter: TypeAdapter[Any], before: str, after: str) -> str:
@@ -246,23 +246,23 @@ def _named(pattern: str) -> str:
     match = re.fullmatch(r"[ar]\|((\[[.+]\]|\.\*?|[^][|.*+?()\\])*)\|", pattern)
     assert match, pattern
     turned = {"[.]": ".", "[+]": "+", ".*": "*", ".": "?"}
-    return re.sub(r"\[.\]|\[\+\]|\.\*|\.", lambda found: turned[found[0]], match[1])
+    return re.sub(r"\[.\]|\[\+\]|\.\*|\.", lambda piece: turned[piece[0]], match[1])
 
 
 class _Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[object] = []
+        self.parts: list[object] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, *attrs))
+        self.parts.append((tag, *attrs))
 
     def handle_endtag(self, tag: str) -> None:
-        self.found.append(tag)
+        self.parts.append(tag)
 
     def handle_data(self, data: str) -> None:
-        self.found.append([data])
+        self.parts.append([data])
 
 
 READERS: dict[str, Callable[[Any], Any]] = {
@@ -275,7 +275,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "lvmlocal.conf": of_lvm,
     "variable storage_host_lvm_filter": lambda patterns: [_named(each) for each in patterns],
     "grub": of_grub,
-    "cluster.*": lambda text: _Page(text).found,
+    "cluster.*": lambda text: _Page(text).parts,
 }
 """Readers of formats that marked words reach. A new format fails until it has a reader here."""
 
@@ -315,16 +315,16 @@ def takes_more(path: str) -> bool:
 
 
 def test_every_field_that_accepts_special_characters_is_rendered() -> None:
-    seen: set[str] = set()
+    paths: set[str] = set()
 
     def change(path: str, word: str) -> str:
-        seen.update([path] if worst(path, word) != word else [])
+        paths.update([path] if worst(path, word) != word else [])
         return word
 
     for model, name in MODELS:
         changed(model, WORDS[name], change)
-    assert len(seen) > 30
-    assert {path for path in LEAVES if takes_more(path)} <= seen
+    assert len(paths) > 30
+    assert {path for path in LEAVES if takes_more(path)} <= paths
 
 
 def test_words_are_only_data_in_all_rendered_formats(plain: World, spoilt: World) -> None:
@@ -333,8 +333,8 @@ def test_words_are_only_data_in_all_rendered_formats(plain: World, spoilt: World
         if not is_marked(made):
             assert made == plain.made[name], name
             continue
-        told = unmarked(read(name, made), spoilt.marked)
-        assert told == unmarked(read(name, plain.made[name]), plain.marked), name
+        content = unmarked(read(name, made), spoilt.marked)
+        assert content == unmarked(read(name, plain.made[name]), plain.marked), name
 
 
 def test_every_format_with_a_reader_is_reached(spoilt: World) -> None:
@@ -358,5 +358,5 @@ def test_ssh_reads_a_key_path_with_spaces_as_one_file(spoilt: World) -> None:
     assert key and " " in key
     with Ssh(spoilt.cluster, "10.8.1.11 ssh-ed25519 AAAA\n") as ssh:
         program, *words = ssh.command("zebra-gpu-1", ["true"])
-    told = subprocess.run([program, "-G", "-F", "none", *words], capture_output=True, text=True, check=True).stdout
-    assert f"identityfile {key}" in told.splitlines()
+    settings = subprocess.run([program, "-G", "-F", "none", *words], capture_output=True, text=True, check=True).stdout
+    assert f"identityfile {key}" in settings.splitlines()

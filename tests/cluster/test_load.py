@@ -184,8 +184,8 @@ def test_a_byte_order_mark_is_not_part_of_the_first_key(tmp_path: Path) -> None:
      ("True", True), ("~", None), ("1e3", 1000.0), ("!!str 1", "1"), ("0x1F", 31)],
 )  # fmt: skip
 def test_scalars_are_those_of_yaml_1_2(text: str, value: object) -> None:
-    found = parse(f"a: {text}", "a.yaml").data["a"]
-    assert (type(found), found) == (type(value), value)
+    scalar = parse(f"a: {text}", "a.yaml").data["a"]
+    assert (type(scalar), scalar) == (type(value), value)
 
 
 def test_a_missing_file_is_reported_as_missing(tmp_path: Path) -> None:

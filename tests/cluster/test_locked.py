@@ -56,11 +56,11 @@ def test_the_lock_of_another_release_is_no_error_but_the_new_one_lacks_checksums
 def test_a_lock_that_contradicts_its_spec_or_upstream_is_an_error_at_its_line(spec: Path) -> None:
     spec.write_text(spec.read_text() + f"artefacts:\n  sha256:\n    {SCHEDULER}: '{OTHER}'\n")
     lock(spec, Lock(sha256={SCHEDULER: ONE, RUNC: ONE}))
-    found = {(each.code, each.file, each.path): each for each in problems(spec)}
-    assert set(found) == {("CFG-021", "horus/artefacts.lock", f"sha256.{name}") for name in (SCHEDULER, RUNC)}
+    errors = {(each.code, each.file, each.path): each for each in problems(spec)}
+    assert set(errors) == {("CFG-021", "horus/artefacts.lock", f"sha256.{name}") for name in (SCHEDULER, RUNC)}
     lines = spec.with_name(LOCK_FILE).read_text().splitlines()
-    assert all(each.path.removeprefix("sha256.") in lines[each.line - 1] for each in found.values())
-    messages = [each.message for each in found.values()]
+    assert all(each.path.removeprefix("sha256.") in lines[each.line - 1] for each in errors.values())
+    messages = [each.message for each in errors.values()]
     assert f"{SCHEDULER} is {ONE}, but the spec's artefacts has {OTHER}" in messages
     assert f"{RUNC} is {ONE}, but upstream publishes {sources.published()[RUNC]}" in messages
     assert check_paths([spec])[0] == []
@@ -88,8 +88,8 @@ def test_own_builds_of_a_lock_replace_upstream_s_with_a_warning(spec: Path) -> N
 )
 def test_an_invalid_lock_is_an_error_of_that_file(spec: Path, content: str, code: str) -> None:
     lock(spec, content)
-    found = problems(spec)
-    assert [(each.code, each.file) for each in found] == [(code, "horus/artefacts.lock")]
+    errors = problems(spec)
+    assert [(each.code, each.file) for each in errors] == [(code, "horus/artefacts.lock")]
     assert check_paths([spec])[0] == []
 
 

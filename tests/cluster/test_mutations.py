@@ -71,7 +71,7 @@ def changed(place: Place, change: Callable[[Any, Any], None]) -> Any:
 
 def distinct(place: Place) -> Iterator[Any]:
     """Yield the spec with each value that the model accepts there, and one of each type per error message."""
-    seen: set[tuple[type, tuple[str, ...]]] = set()
+    kinds: set[tuple[type, tuple[str, ...]]] = set()
     for value in VALUES:
         data = changed(place, partial(put, value))
         try:
@@ -79,9 +79,9 @@ def distinct(place: Place) -> Iterator[Any]:
         except ValidationError as refused:
             errors = [f"{error['loc']}: {error['msg']}" for error in refused.errors()]
             words = (type(value), tuple(line.replace(repr(value), "").replace(str(value), "") for line in errors))
-            if words in seen:
+            if words in kinds:
                 continue
-            seen.add(words)
+            kinds.add(words)
         yield data
 
 

@@ -25,7 +25,7 @@ def runs(python: str) -> bool:
     return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
-OTHERS = [found for n in range(12, 20) if (found := shutil.which(f"python3.{n}")) and runs(found)]
+OTHERS = [interpreter for n in range(12, 20) if (interpreter := shutil.which(f"python3.{n}")) and runs(interpreter)]
 
 AWKWARD = '''\
 #!/usr/bin/python3

@@ -72,12 +72,12 @@ def test_skew_without_api_servers_is_allowed() -> None:
 minors = st.integers(0, 99)
 
 
-@given(now=minors, wanted=minors)
-def test_a_cluster_moves_one_minor_version_at_a_time_up_and_down(now: int, wanted: int) -> None:
-    wrong = wrong_step(f"1.{now}.4", f"1.{wanted}.2")
-    assert (wrong == "") is (abs(now - wanted) <= 1)
+@given(now=minors, target=minors)
+def test_a_cluster_moves_one_minor_version_at_a_time_up_and_down(now: int, target: int) -> None:
+    wrong = wrong_step(f"1.{now}.4", f"1.{target}.2")
+    assert (wrong == "") is (abs(now - target) <= 1)
     if wrong:
-        assert wrong.endswith(f"next to 1.{now + (1 if wanted > now else -1)}")
+        assert wrong.endswith(f"next to 1.{now + (1 if target > now else -1)}")
 
 
 def test_a_downgrade_between_patch_versions_is_recognised() -> None:
@@ -99,7 +99,7 @@ def test_a_version_is_parsed_with_and_without_v() -> None:
 
 
 def test_supported_minors_are_consecutive_and_end_with_the_pinned_one() -> None:
-    found = [numbers(release.tested)[:2] for release in SUPPORTED.values()]
-    assert [f"1.{middle}" for _, middle in found] == list(SUPPORTED)
-    assert all(second[1] - first[1] == 1 for first, second in itertools.pairwise(found))
+    pairs = [numbers(release.tested)[:2] for release in SUPPORTED.values()]
+    assert [f"1.{middle}" for _, middle in pairs] == list(SUPPORTED)
+    assert all(second[1] - first[1] == 1 for first, second in itertools.pairwise(pairs))
     assert list(SUPPORTED)[-1] == minor(versions.KUBERNETES)

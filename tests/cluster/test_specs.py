@@ -108,8 +108,8 @@ def test_the_table_of_wrong_inputs_names_existing_specs() -> None:
     for row in table.splitlines():
         codes_and_names = re.findall(r"`([A-Z]{3}-\d{3})?(-[a-z0-9-]*[a-z0-9])?(?:-…)?`", row)
         latest = ""
-        for found, name in codes_and_names:
-            latest = found or latest
+        for prefix, name in codes_and_names:
+            latest = prefix or latest
             named += [f"{latest}{name}"] if latest else []
     assert len(named) > 50
     assert [name for name in named if not list(SPECS.glob(f"invalid-{name}*.yaml"))] == []

@@ -175,9 +175,9 @@ def test_fifty_clusters_of_all_kinds_have_disjoint_ranges(load: Load, tmp_path: 
         made = make(Request(f"c{number}", asked.cloud, asked.site, gpu=asked.gpu), clusters)
         new_folder(tmp_path / "inventories" / f"c{number}", made.files)
         clusters.append(load(made))
-    found = [networks(one) for one in fleet(tmp_path)]
-    assert len(found) == 50
-    assert not any(a.overlaps(b) for one, other in combinations(found, 2) for a, b in product(one, other))
+    subnets = [networks(one) for one in fleet(tmp_path)]
+    assert len(subnets) == 50
+    assert not any(a.overlaps(b) for one, other in combinations(subnets, 2) for a, b in product(one, other))
 
 
 def test_equal_fleets_give_equal_texts() -> None:
@@ -212,7 +212,7 @@ def test_ranges_of_examples_and_labs_are_reserved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         (Request("lab", Cloud.LAB), "inventories/lab exists and was not changed"),
         (Request("koala", Cloud.AWS, region="useast1"), "did you mean us-east-1"),
@@ -224,9 +224,9 @@ def test_ranges_of_examples_and_labs_are_reserved() -> None:
         (Request("koala", Cloud.LAB, region="eastus"), "the region of a lab is local"),
     ],
 )
-def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: Request, told: str) -> None:
+def test_an_unknown_choice_is_refused_with_the_alternatives(root: Path, asked: Request, message: str) -> None:
     before = sorted(root.rglob("*"))
-    with pytest.raises(RefusedError, match=told):
+    with pytest.raises(RefusedError, match=message):
         prepare(asked, root)
     assert sorted(root.rglob("*")) == before
 

@@ -117,8 +117,8 @@ def test_groups_of_two_clusters_are_refused_exactly_if_their_names_in_google_clo
     pool = {"machine": "n2-standard-32", "max": 1}
     first, second = (ibis(name, number, {part: pool}) for number, (name, part) in enumerate((one, other), start=1))
     same = tags.named(first, one[1], "us-central1-a") == tags.named(second, other[1], "us-central1-a")
-    found = [problem for problem in check(second, [first]) if problem.code == "CFG-017"]
-    assert bool(found) is (same or one[0] == other[0])
+    clashes = [problem for problem in check(second, [first]) if problem.code == "CFG-017"]
+    assert bool(clashes) is (same or one[0] == other[0])
 
 
 @pytest.mark.parametrize("name", ["9lives", "m9lives", "ibis"])
@@ -127,8 +127,8 @@ def test_resource_prefix_matches_the_stack_s_names(name: str) -> None:
 
 
 def test_names_that_only_differ_by_the_required_first_letter_are_refused() -> None:
-    found = check(ibis("9lives", 2, {}), [ibis("m9lives", 1, {})])
-    assert [problem.message for problem in found if problem.code == "CFG-017"] == [
+    problems = check(ibis("9lives", 2, {}), [ibis("m9lives", 1, {})])
+    assert [problem.message for problem in problems if problem.code == "CFG-017"] == [
         "in a project of Google Cloud, all resources of 9lives would be named m9lives-…, like those of m9lives"
     ]
     assert [p for p in check(ibis("9lives", 2, {}), [ibis("ibis", 1, {})]) if p.code == "CFG-017"] == []

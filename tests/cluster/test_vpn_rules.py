@@ -26,8 +26,8 @@ def joined(build, cloud="azure", **settings):
 
 
 def messages(cluster, others=()):
-    found = check(cluster, others)
-    return [(problem.code, problem.message) for problem in found if problem.code.startswith("VPN")]
+    problems = check(cluster, others)
+    return [(problem.code, problem.message) for problem in problems if problem.code.startswith("VPN")]
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,20 @@ def messages(cluster, others=()):
     ],
 )
 def test_each_cloud_has_its_own_ranges_for_tunnels(build, cloud, inside, why):
-    found = messages(joined(build, cloud, inside=inside))
-    assert [code for code, _ in found] == (["VPN-006"] if why else [])
-    assert all(why in message for _, message in found)
+    refusals = messages(joined(build, cloud, inside=inside))
+    assert [code for code, _ in refusals] == (["VPN-006"] if why else [])
+    assert all(why in message for _, message in refusals)
 
 
 @pytest.mark.parametrize("cloud", Cloud)
 def test_a_suggested_range_is_accepted(cloud):
     gate, taken = GATEWAYS[cloud], []
     for prefix in (29, 28, 24, 27, 30):
-        found = gate.free(prefix, taken)
-        assert gate.takes(found)
-        assert found.prefixlen == prefix
-        assert not any(found.overlaps(other) for other in taken)
-        taken.append(found)
+        network = gate.free(prefix, taken)
+        assert gate.takes(network)
+        assert network.prefixlen == prefix
+        assert not any(network.overlaps(other) for other in taken)
+        taken.append(network)
     assert gate.free(15, []) is None
     assert gate.free(30, gate.inside) is None
 

@@ -86,10 +86,10 @@ def test_no_field_accepts_text_that_something_would_execute(hostile: str) -> Non
 def test_no_field_accepts_a_special_character() -> None:
     free: dict[str, str] = {}
     for path, adapter in LEAVES.items():
-        found = "".join(each for each in SPECIAL if any(takes(adapter, text) for text in spoilt(adapter, each)))
+        accepted = "".join(each for each in SPECIAL if any(takes(adapter, text) for text in spoilt(adapter, each)))
         allowed = OF_LDAP[1] if path.startswith(OF_LDAP[0]) else ""
-        if path not in RULED and set(found) - set(allowed):
-            free[path] = found
+        if path not in RULED and set(accepted) - set(allowed):
+            free[path] = accepted
     assert free == {}
 
 

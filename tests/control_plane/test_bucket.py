@@ -27,7 +27,7 @@ from components.control_plane.host import bucket
 from components.control_plane.host.bucket import BucketError
 from tests.ports import free_port
 from tests.programs import program
-from tests.stacks.fake_stores import Answer, Aws, Cloud, moto, serve, told
+from tests.stacks.fake_stores import Answer, Aws, Cloud, moto, reply, serve
 from tests.waiting import until
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
@@ -49,9 +49,11 @@ class S3(Aws):
 
     def of_store(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
         if headers.get("X-Amz-Security-Token") != self.role.token:
-            return told(403, Code="InvalidToken")
+            return reply(403, Code="InvalidToken")
         proof = self._proof(method, path, headers, body)
-        return self._relayed(method, path, headers, body) if headers["Authorization"] == proof else told(403, Code="No")
+        return (
+            self._relayed(method, path, headers, body) if headers["Authorization"] == proof else reply(403, Code="No")
+        )
 
     def client(self) -> Any:
         url = "http://{}:{}".format(*self.server.get_host_and_port())
@@ -165,7 +167,7 @@ class Blobs(Documented):
         query = dict(urllib.parse.parse_qsl(path.partition("?")[2]))
         expected = {"api-version": "2018-02-01", "resource": "https://storage.azure.com/", "client_id": "0-1-2"}
         is_right = headers.get("Metadata") == "true" and query == expected
-        return told(200, access_token=self.TOKEN) if is_right else told(400, error="invalid_request")
+        return reply(200, access_token=self.TOKEN) if is_right else reply(400, error="invalid_request")
 
     def of_store(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
         if headers.get("Authorization") != f"Bearer {self.TOKEN}" or "x-ms-version" not in headers:
@@ -186,19 +188,19 @@ class Objects(Documented):
 
     def of_metadata(self, method: str, path: str, headers: Any) -> Answer:
         is_right = headers.get("Metadata-Flavor") == "Google" and path.endswith("/service-accounts/default/token")
-        return told(200, access_token=self.TOKEN) if is_right else Answer(403, "")
+        return reply(200, access_token=self.TOKEN) if is_right else Answer(403, "")
 
     def of_store(self, method: str, path: str, headers: Any, body: bytes) -> Answer:
         match = re.fullmatch(r"/upload/storage/v1/b/logs/o\?(.*)", path)
         if method != "POST" or not match or headers.get("Authorization") != f"Bearer {self.TOKEN}":
-            return told(401, error={"code": 401})
+            return reply(401, error={"code": 401})
         query = dict(urllib.parse.parse_qsl(match[1]))
         if query["name"] in self.objects:
-            return told(
+            return reply(
                 412 if query.get("ifGenerationMatch") == "0" else 403, error={"message": "storage.objects.delete"}
             )
         self.objects[query["name"]] = body
-        return told(200, name=query["name"])
+        return reply(200, name=query["name"])
 
 
 @pytest.mark.parametrize(("cloud", "kind"), [(Blobs(), "azure"), (Objects(), "gcs")])

@@ -11,7 +11,7 @@ from components.control_plane.host.api import ApiError
 from components.control_plane.host.following import RETRY_S
 from components.control_plane.host.labels import CLAIMED, CONFIGMAPS, NODES, TABLE, TRUSTED, Keeper
 
-TOLD = {"site-1": "kind", "kind": "rack=r1"}
+ROWS = {"site-1": "kind", "kind": "rack=r1"}
 
 
 def node(name: str, **labels: str) -> dict[str, Any]:
@@ -26,7 +26,7 @@ class FakeApi:
     """Existing and new Nodes, and the table. refused: the Node whose changes are refused, with a status."""
 
     def __init__(self, *nodes: dict[str, Any], refused: str = "", status: int = 500) -> None:
-        self.nodes, self.table = nodes, dict(TOLD)
+        self.nodes, self.table = nodes, dict(ROWS)
         self.coming: list[dict[str, Any]] = []
         self.refused, self.status = refused, status
         self.labelled: list[str] = []
@@ -73,12 +73,12 @@ def test_an_api_that_does_not_authenticate_ends_the_round() -> None:
 
 
 def test_a_machine_that_joins_right_after_its_line_was_written_gets_its_labels() -> None:
-    class Told(FakeApi):
+    class LateTable(FakeApi):
         def watch(self, path: str, version: str, wait_s: int = 0) -> Iterator[dict[str, Any]]:
             self.table["site-2"] = "kind"
             yield node("site-2")
 
-    api = Told()
+    api = LateTable()
     keeper(api).follow()
     assert api.labelled == ["site-2"]
 

@@ -43,7 +43,7 @@ def spec(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def wanted(spec: Path) -> Desired:
+def desired(spec: Path) -> Desired:
     cluster = load_cluster(spec)
     assert cluster.spec.tenancy
     return Desired(
@@ -74,8 +74,8 @@ def bare(_server: Server) -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(bare: Server, wanted: Desired) -> Server:
+def server(bare: Server, desired: Desired) -> Server:
     """The API server with the controllers' objects, as `controllers apply` creates them."""
     controllers = Controllers(bare.api())
-    controllers.apply(wanted, controllers.look(wanted))
+    controllers.apply(desired, controllers.look(desired))
     return bare

@@ -43,12 +43,12 @@ def deployment(name: str, image: str = "none", replicas: int = 1) -> dict[str, A
     }
 
 
-def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Server, wanted: Desired) -> None:
+def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Server, desired: Desired) -> None:
     controllers = Controllers(server.api())
-    assert controllers.look(wanted) == ()
-    assert {state.kind for state in controllers.states()} == set(wanted.kinds)
-    assert "tenancy-sync has 0 of 2 pods ready" in controllers.missing(wanted.kinds)
-    controllers.remove(controllers.to_remove(wanted.kinds))
+    assert controllers.look(desired) == ()
+    assert {state.kind for state in controllers.states()} == set(desired.kinds)
+    assert "tenancy-sync has 0 of 2 pods ready" in controllers.missing(desired.kinds)
+    controllers.remove(controllers.to_remove(desired.kinds))
     until(lambda: server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
     left = [
         each["metadata"]["name"]
@@ -58,15 +58,15 @@ def test_a_second_apply_changes_nothing_and_removal_leaves_no_objects(server: Se
         if "tenancy-" in each["metadata"]["name"]
     ]  # fmt: skip
     assert left == []
-    assert controllers.to_remove(wanted.kinds) == ()
+    assert controllers.to_remove(desired.kinds) == ()
 
 
-def test_manual_changes_and_another_image_are_detected_and_applied(server: Server, wanted: Desired) -> None:
+def test_manual_changes_and_another_image_are_detected_and_applied(server: Server, desired: Desired) -> None:
     controllers = Controllers(server.api())
     role = f"{RBAC}/clusterroles/menagerie:tenancy-sync"
     everything = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     assert server.real.call("PATCH", role, everything, MERGE)[0] == 200
-    other = Desired("registry.test/menagerie:2", wanted.files, wanted.settings, wanted.kinds)
+    other = Desired("registry.test/menagerie:2", desired.files, desired.settings, desired.kinds)
     changes = controllers.look(other)
     assert {(change.what, change.fields) for change in changes} == {
         ("ClusterRole menagerie:tenancy-sync", ("rules",)),
@@ -107,12 +107,12 @@ def test_its_account_has_the_rights_for_a_whole_sync(server: Server, spec: Path,
 
 
 def test_what_a_controller_writes_itself_is_not_applied_again(
-    server: Server, wanted: Desired, sync: TenancySync
+    server: Server, desired: Desired, sync: TenancySync
 ) -> None:
     assert sync.once(str).failed == ()
     account = Account(server, token_of(server, TENANCY_SYNC))
     with Lease(account.api(), TENANCY_SYNC.lease, "a-pod_1").holding():
-        assert Controllers(server.api()).look(wanted) == ()
+        assert Controllers(server.api()).look(desired) == ()
 
 
 def test_its_account_has_the_rights_for_a_whole_round_of_capacity(

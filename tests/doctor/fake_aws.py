@@ -50,8 +50,8 @@ def action(request: Request) -> str:
 
 def numbered(form: dict[str, str], name: str) -> list[str]:
     """Return a list of the query protocol: name.member.1, name.member.2, ..."""
-    found = [key for key in form if key.startswith(f"{name}.member.") and key.count(".") == 2]
-    return [form[key] for key in sorted(found, key=lambda key: int(key.rpartition(".")[2]))]
+    keys = [key for key in form if key.startswith(f"{name}.member.") and key.count(".") == 2]
+    return [form[key] for key in sorted(keys, key=lambda key: int(key.rpartition(".")[2]))]
 
 
 @dataclass

@@ -89,8 +89,8 @@ class Project:
         if place and place[1] in ZONES and place.groups() not in self.absent:
             return json_response(200, {"name": name, "status": "UP"})
         if rest.startswith("global/images/") and name in self.images:
-            found = {"name": f"{name}-v20261101", "status": self.images[name], "architecture": self.architecture}
-            return json_response(200, found)
+            image = {"name": f"{name}-v20261101", "status": self.images[name], "architecture": self.architecture}
+            return json_response(200, image)
         if rest.startswith("global/networks/") and name in self.taken:
             return json_response(200, {"name": name})
         return refused(404, "notFound", f"The resource 'projects/{path}' was not found")

@@ -31,5 +31,7 @@ def rights_of(cluster: Cluster) -> set[str]:
     return {right for question in cloud_questions(cluster, "") for right in question.rights}
 
 
-def not_ok(found: dict[str, Answer]) -> dict[str, str]:
-    return {name: f"{answer.state}: {answer.finding}" for name, answer in found.items() if answer.state is not State.OK}
+def not_ok(outcomes: dict[str, Answer]) -> dict[str, str]:
+    return {
+        name: f"{answer.state}: {answer.finding}" for name, answer in outcomes.items() if answer.state is not State.OK
+    }

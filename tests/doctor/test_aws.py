@@ -29,15 +29,15 @@ def upon(name: str, result: Response | str) -> Fault:
 
 
 def test_a_ready_account_is_ok_and_is_only_read(small: Cluster, amazon: Amazon, aws_door: Door) -> None:
-    found = answers(small)
-    assert not_ok(found) == {}
-    assert found["account: identity"].finding == f"arn:aws:sts::{ACCOUNT}:user/moto in account {ACCOUNT}"
-    assert found["quotas: vCPUs: Standard"].finding == f"500 left of 500 vCPUs in {REGION}"
-    assert found["quotas: vCPUs: Standard"].needed == (
+    outcomes = answers(small)
+    assert not_ok(outcomes) == {}
+    assert outcomes["account: identity"].finding == f"arn:aws:sts::{ACCOUNT}:user/moto in account {ACCOUNT}"
+    assert outcomes["quotas: vCPUs: Standard"].finding == f"500 left of 500 vCPUs in {REGION}"
+    assert outcomes["quotas: vCPUs: Standard"].needed == (
         "34 vCPUs at the start, 172 at most: API servers (m7i.large) 2 to 3 × 2, etcd main (m7i.large) 3 × 2, "
         "pool cpu (m7i.2xlarge) 3 to 20 × 8"
     )
-    assert found[f"images: image: resolve:ssm:{PARAMETER}"].finding.startswith(DEBIAN)
+    assert outcomes[f"images: image: resolve:ssm:{PARAMETER}"].finding.startswith(DEBIAN)
     sent = {action(request) for request in aws_door.log}
     assert len(sent) > 12
     assert {name for name in sent if not name.startswith(READS)} == set()
@@ -131,13 +131,13 @@ def test_a_missing_service_linked_role_and_a_stale_policy_are_wrong(
     arn = f"arn:aws:iam::{ACCOUNT}:policy/menagerie/menagerie-hosts"
     older = json.dumps({"Version": "2012-10-17", "Statement": json.loads(permissions.boundary())["Statement"][:1]})
     iam.create_policy_version(PolicyArn=arn, PolicyDocument=older, SetAsDefault=True)
-    found = answers(small, "service-linked roles", "hosts' policy")
-    role = found["registrations: service-linked roles: ec2-nat-gateway.amazonaws.com"]
+    outcomes = answers(small, "service-linked roles", "hosts' policy")
+    role = outcomes["registrations: service-linked roles: ec2-nat-gateway.amazonaws.com"]
     assert (role.state, role.mend) == (
         State.WRONG,
         ("aws iam create-service-linked-role --aws-service-name ec2-nat-gateway.amazonaws.com",),
     )
-    policy = found["account: hosts' policy"]
+    policy = outcomes["account: hosts' policy"]
     assert policy.state is State.WRONG
     assert policy.mend[0].startswith(f"aws iam create-policy-version --policy-arn {arn} --set-as-default")
 
@@ -150,12 +150,12 @@ def test_a_missing_policy_of_hosts_is_wrong(small: Cluster, amazon: Amazon, aws_
 
 def test_a_type_that_a_zone_does_not_offer_is_wrong_and_a_pool_needs_one_zone(aws_door: Door) -> None:
     """In the region, moto offers g7e.12xlarge in two of three zones."""
-    found = answers(example("aws-small", machine="g7e.12xlarge"), "machine types")
-    answer = found["places: machine types: g7e.12xlarge for API servers"]
+    outcomes = answers(example("aws-small", machine="g7e.12xlarge"), "machine types")
+    answer = outcomes["places: machine types: g7e.12xlarge for API servers"]
     assert answer.state is State.WRONG
     assert answer.finding == "not offered in euc1-az1; it is offered in euc1-az2, euc1-az3"
     assert "--filters Name=instance-type,Values=g7e.12xlarge" in answer.mend[0]
-    assert found["places: machine types: m7i.2xlarge for pool cpu"].state is State.OK
+    assert outcomes["places: machine types: m7i.2xlarge for pool cpu"].state is State.OK
 
 
 def test_a_zone_that_the_account_lacks_is_wrong(aws_door: Door) -> None:
@@ -164,12 +164,12 @@ def test_a_zone_that_the_account_lacks_is_wrong(aws_door: Door) -> None:
 
 
 def test_a_missing_image_and_one_of_another_architecture_are_wrong(amazon: Amazon, aws_door: Door) -> None:
-    found = answers(example("aws-small", image="ami-0123456789abcdef0"), "image")
-    assert found["images: image: ami-0123456789abcdef0"].finding == f"there is no such image in {REGION}"
+    outcomes = answers(example("aws-small", image="ami-0123456789abcdef0"), "image")
+    assert outcomes["images: image: ami-0123456789abcdef0"].finding == f"there is no such image in {REGION}"
     machine = amazon.client("ec2").run_instances(ImageId=DEBIAN, InstanceType="m7i.large", MinCount=1, MaxCount=1)
     own = amazon.client("ec2").create_image(InstanceId=machine["Instances"][0]["InstanceId"], Name="own")["ImageId"]
-    found = answers(example("aws-small", image=own, machine="m7g.large"), "image")
-    answer = found[f"images: image: {own}"]
+    outcomes = answers(example("aws-small", image=own, machine="m7g.large"), "image")
+    answer = outcomes[f"images: image: {own}"]
     assert answer.state is State.WRONG
     assert answer.finding == f"{own} is for x86_64, which API servers (m7g.large) cannot boot"
 
@@ -184,12 +184,12 @@ def test_taken_names_are_wrong_and_a_refused_bucket_is_unknown(small: Cluster, a
         return Response(403, "") if request.method == "HEAD" and "-audit-" in f"{request.host}{request.path}" else None
 
     aws_door.faults = [others]
-    found = answers(small, "buckets", "network")
-    assert found["names: buckets: backups"].state is State.WRONG
-    assert found["names: buckets: backups"].mend[0].startswith(f"aws s3 rb s3://{bucket}")
-    assert found["names: buckets: audit"].state is State.UNKNOWN
-    assert found["names: buckets: logs"].state is State.OK
-    assert found["names: network"].state is State.WRONG
+    outcomes = answers(small, "buckets", "network")
+    assert outcomes["names: buckets: backups"].state is State.WRONG
+    assert outcomes["names: buckets: backups"].mend[0].startswith(f"aws s3 rb s3://{bucket}")
+    assert outcomes["names: buckets: audit"].state is State.UNKNOWN
+    assert outcomes["names: buckets: logs"].state is State.OK
+    assert outcomes["names: network"].state is State.WRONG
 
 
 def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others_go_on(
@@ -199,14 +199,14 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
         upon("DescribeInstanceTypeOfferings", refusal(403, "UnauthorizedOperation")),
         upon("SimulatePrincipalPolicy", refusal(403, "AccessDenied")),
     ]
-    found = answers(small, "identity", "rights", "machine types", "zones")
-    assert {name for name, answer in found.items() if answer.state is not State.OK} == {
+    outcomes = answers(small, "identity", "rights", "machine types", "zones")
+    assert {name for name, answer in outcomes.items() if answer.state is not State.OK} == {
         "account: rights",
         "places: machine types",
     }
-    assert found["account: rights"].state is State.UNKNOWN
-    assert found["account: rights"].finding.endswith("; it needs iam:SimulatePrincipalPolicy, iam:GetRole")
-    assert found["places: machine types"].finding.endswith("; it needs ec2:DescribeInstanceTypeOfferings")
+    assert outcomes["account: rights"].state is State.UNKNOWN
+    assert outcomes["account: rights"].finding.endswith("; it needs iam:SimulatePrincipalPolicy, iam:GetRole")
+    assert outcomes["places: machine types"].finding.endswith("; it needs ec2:DescribeInstanceTypeOfferings")
 
 
 def test_throttled_calls_and_lost_answers_are_repeated_and_then_unknown(
@@ -216,12 +216,12 @@ def test_throttled_calls_and_lost_answers_are_repeated_and_then_unknown(
         upon("DescribeAvailabilityZones", refusal(503, "RequestLimitExceeded")),
         upon("DescribeVpcs", "dead"),
     ]
-    found = answers(small, "identity", "zones", "network")
-    assert found["places: zones"].state is State.UNKNOWN
-    assert "RequestLimitExceeded" in found["places: zones"].finding
+    outcomes = answers(small, "identity", "zones", "network")
+    assert outcomes["places: zones"].state is State.UNKNOWN
+    assert "RequestLimitExceeded" in outcomes["places: zones"].finding
     assert [action(request) for request in aws_door.log].count("DescribeAvailabilityZones") == 3
-    assert found["names: network"].finding.startswith("no answer from AWS")
-    assert found["account: identity"].state is State.OK
+    assert outcomes["names: network"].finding.startswith("no answer from AWS")
+    assert outcomes["account: identity"].state is State.OK
 
 
 @pytest.mark.parametrize(

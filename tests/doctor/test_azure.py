@@ -23,12 +23,12 @@ def koala() -> Cluster:
 
 
 def test_a_ready_subscription_is_ok_and_is_only_read(koala: Cluster, azure_door: Door) -> None:
-    found = answers(koala)
-    assert not_ok(found) == {}
-    assert found["account: identity"].finding == "a-client in research (a-sub), which is Enabled"
-    assert found[f"quotas: vCPUs: {FAMILY}"].finding == f"200 left of 200 vCPUs in {REGION}"
-    assert found[f"quotas: vCPUs: {FAMILY}"].needed.startswith("36 vCPUs at the start, 184 at most: API servers")
-    assert found[f"images: image: {DEBIAN}"].finding == "0.20261101.1, amd64, V2"
+    outcomes = answers(koala)
+    assert not_ok(outcomes) == {}
+    assert outcomes["account: identity"].finding == "a-client in research (a-sub), which is Enabled"
+    assert outcomes[f"quotas: vCPUs: {FAMILY}"].finding == f"200 left of 200 vCPUs in {REGION}"
+    assert outcomes[f"quotas: vCPUs: {FAMILY}"].needed.startswith("36 vCPUs at the start, 184 at most: API servers")
+    assert outcomes[f"images: image: {DEBIAN}"].finding == "0.20261101.1, amd64, V2"
     assert {each.method for each in azure_door.log if each.host == MANAGEMENT} == {"GET"}
 
 
@@ -92,9 +92,9 @@ def test_an_owner_who_cannot_write_records_gets_the_command_that_grants_it(
     koala: Cluster, subscription: Subscription, azure_door: Door
 ) -> None:
     subscription.roles = [OWNER]
-    found = answers(koala, "rights")
-    assert found["account: rights"].state is State.OK
-    answer = found["account: rights: records"]
+    outcomes = answers(koala, "rights")
+    assert outcomes["account: rights"].state is State.OK
+    answer = outcomes["account: rights: records"]
     assert answer.state is State.WRONG
     (command,) = answer.mend
     assert command.startswith('az role assignment create --assignee an-object --role "Storage Blob Data Contributor"')
@@ -142,10 +142,12 @@ def test_a_size_that_is_restricted_or_absent_is_wrong(
         {"type": "Zone", "values": [REGION], "restrictionInfo": place, "reasonCode": "NotAvailableForSubscription"}
     ]
     subscription.sizes = [restricted]
-    found = answers(koala, "sizes")
-    assert found["places: sizes: Standard_D4s_v5 for API servers"].finding == "not offered in 2; it is offered in 1, 3"
-    assert found["places: sizes: Standard_D8s_v5 for pool cpu"].finding == "not offered in 1, 2, 3"
-    assert {answer.state for answer in found.values()} == {State.WRONG}
+    outcomes = answers(koala, "sizes")
+    assert (
+        outcomes["places: sizes: Standard_D4s_v5 for API servers"].finding == "not offered in 2; it is offered in 1, 3"
+    )
+    assert outcomes["places: sizes: Standard_D8s_v5 for pool cpu"].finding == "not offered in 1, 2, 3"
+    assert {answer.state for answer in outcomes.values()} == {State.WRONG}
 
 
 def test_a_missing_image_and_one_of_another_architecture_are_wrong(
@@ -165,10 +167,10 @@ def test_taken_names_and_a_missing_network_watcher_are_wrong(
     koala: Cluster, subscription: Subscription, azure_door: Door
 ) -> None:
     subscription.groups, subscription.watched = {"koala": {}, "koala_workers": {"cluster": "koala"}}, False
-    found = answers(koala, "resource groups", "network watcher")
-    assert {answer.state for answer in found.values()} == {State.WRONG}
-    assert "with this cluster's tags" in found["names: resource groups: koala_workers"].finding
-    assert found["registrations: network watcher"].mend == (
+    outcomes = answers(koala, "resource groups", "network watcher")
+    assert {answer.state for answer in outcomes.values()} == {State.WRONG}
+    assert "with this cluster's tags" in outcomes["names: resource groups: koala_workers"].finding
+    assert outcomes["registrations: network watcher"].mend == (
         f"az network watcher configure --locations {REGION} --enabled true -g NetworkWatcherRG",
     )
 
@@ -186,19 +188,22 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
         return refused(403, "AuthorizationFailed", "The client does not have authorization.") if lists else None
 
     azure_door.faults = [denied]
-    found = answers(koala)
-    unknown = {name for name, answer in found.items() if answer.state is State.UNKNOWN}
+    outcomes = answers(koala)
+    unknown = {name for name, answer in outcomes.items() if answer.state is State.UNKNOWN}
     assert unknown == {"account: rights", "quotas: vCPUs", "places: sizes", "images: image"}
-    assert found["account: rights"].finding.endswith("; it needs Microsoft.Authorization/permissions/read")
-    assert found["account: identity"].state is State.OK
+    assert outcomes["account: rights"].finding.endswith("; it needs Microsoft.Authorization/permissions/read")
+    assert outcomes["account: identity"].state is State.OK
 
 
 def test_throttled_calls_are_repeated_and_then_unknown(koala: Cluster, azure_door: Door, pauses: list[float]) -> None:
     azure_door.faults = [lambda request: too_many(retry_after="1") if "/usages?" in request.path else None]
-    found = answers(koala, "networks", "identity")
-    assert (found["quotas: networks"].state, "throttles" in found["quotas: networks"].finding) == (State.UNKNOWN, True)
+    outcomes = answers(koala, "networks", "identity")
+    assert (outcomes["quotas: networks"].state, "throttles" in outcomes["quotas: networks"].finding) == (
+        State.UNKNOWN,
+        True,
+    )
     assert sum("/usages?" in request.path for request in azure_door.log) == 3
-    assert found["account: identity"].state is State.OK
+    assert outcomes["account: identity"].state is State.OK
 
 
 def test_further_pages_are_requested_only_from_the_same_server(koala: Cluster, azure_door: Door) -> None:

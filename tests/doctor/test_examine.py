@@ -80,13 +80,13 @@ def test_a_whole_examination_is_ok_only_if_everything_is(
     home: Path, azure_door: Door, subscription: Subscription, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("operations.doctor.examine.local_questions", lambda _: [])
-    told: list[str] = []
-    report = examine(example("azure-small"), told.append)
+    messages: list[str] = []
+    report = examine(example("azure-small"), messages.append)
     assert report.ok
     assert report.count(State.OK) == len(report.rows)
-    assert any("waiting for" in text for text in told)
+    assert any("waiting for" in text for text in messages)
     subscription.compute = []
-    assert not examine(example("azure-small"), told.append).ok
+    assert not examine(example("azure-small"), messages.append).ok
 
 
 def test_without_the_clouds_library_the_way_to_install_it_is_shown(
@@ -201,7 +201,7 @@ def test_a_value_that_several_questions_need_is_requested_once_even_if_it_fails(
 
 
 @pytest.mark.parametrize(
-    ("limit", "used", "state", "found"),
+    ("limit", "used", "state", "finding"),
     [
         (100, 0, State.OK, "100 left of 100 vCPUs in r"),
         (100, 36, State.OK, "64 left of 100 vCPUs in r"),
@@ -209,9 +209,9 @@ def test_a_value_that_several_questions_need_is_requested_once_even_if_it_fails(
         (100, 93, State.WRONG, "7 left of 100 vCPUs in r: too few to start"),
     ],
 )
-def test_a_quota_is_compared_with_the_least_and_the_most(limit: int, used: int, state: State, found: str) -> None:
+def test_a_quota_is_compared_with_the_least_and_the_most(limit: int, used: int, state: State, finding: str) -> None:
     answer = compared(Quota("q", "vCPUs", "r", limit, used), [Need("pool", 1, 8, 8)], lambda size: [f"ask {size}"])
-    assert (answer.state, answer.finding) == (state, found)
+    assert (answer.state, answer.finding) == (state, finding)
     assert answer.needed == "8 vCPUs at the start, 64 at most: pool 1 to 8 × 8"
     assert answer.mend == (() if state is State.OK else (f"ask {used + 64}",))
 
@@ -223,13 +223,13 @@ def test_an_images_manifest_is_compared_with_what_each_kind_of_host_needs(tmp_pa
     file = tmp_path / "manifest"
     names = sorted({name for each in needs.values() for name in each.packages})
     file.write_text("".join(f"{name}\t1.0-1\n" for name in names if name != "iptables"))
-    found = {answer.about: answer for answer in manifest_question(cluster, file).ask()}
-    assert {about: answer.state for about, answer in found.items()} == {
+    outcomes = {answer.about: answer for answer in manifest_question(cluster, file).ask()}
+    assert {about: answer.state for about, answer in outcomes.items()} == {
         "API servers": State.OK,
         "hosts of etcd members": State.OK,
         "pool cpu": State.WRONG,
     }
-    assert found["pool cpu"].mend == ("apt-get install iptables",)
+    assert outcomes["pool cpu"].mend == ("apt-get install iptables",)
     file.write_text("<html>\n")
     assert [answer.state for answer in manifest_question(cluster, file).ask()] == [State.UNKNOWN]
 
@@ -238,10 +238,12 @@ def test_a_whole_manifest_also_has_programs_and_options_of_the_kernel(tmp_path: 
     cluster = example("aws-small")
     every = of_cluster(cluster, plan(cluster)).values()
     file = tmp_path / "manifest"
-    told = {part: sorted({name for needs in every for name in getattr(needs, part)}) for part in PARTS}
-    file.write_text(json.dumps(told))
+    manifest = {part: sorted({name for needs in every for name in getattr(needs, part)}) for part in PARTS}
+    file.write_text(json.dumps(manifest))
     assert {answer.state for answer in manifest_question(cluster, file).ask()} == {State.OK}
-    file.write_text(json.dumps(told | {"programs": [], "kernel": [name for name in told["kernel"] if name != "VXLAN"]}))
+    file.write_text(
+        json.dumps(manifest | {"programs": [], "kernel": [name for name in manifest["kernel"] if name != "VXLAN"]})
+    )
     (pool,) = (answer for answer in manifest_question(cluster, file).ask() if answer.about == "pool cpu")
     assert pool.state is State.WRONG
     assert pool.finding.endswith("kernel option CONFIG_VXLAN")

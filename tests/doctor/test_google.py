@@ -22,11 +22,11 @@ def gibbon() -> Cluster:
 
 
 def test_a_ready_project_is_ok_and_is_only_read(gibbon: Cluster, google_door: Door) -> None:
-    found = answers(gibbon)
-    assert not_ok(found) == {}
-    assert found["account: identity"].finding == "a person's login in project a-project, which is ACTIVE"
-    assert found["quotas: vCPUs: C3_CPUS"].finding == "200 left of 200 vCPUs in us-central1"
-    assert found["quotas: vCPUs: C3_CPUS"].needed == (
+    outcomes = answers(gibbon)
+    assert not_ok(outcomes) == {}
+    assert outcomes["account: identity"].finding == "a person's login in project a-project, which is ACTIVE"
+    assert outcomes["quotas: vCPUs: C3_CPUS"].finding == "200 left of 200 vCPUs in us-central1"
+    assert outcomes["quotas: vCPUs: C3_CPUS"].needed == (
         "40 vCPUs at the start, 132 at most: API servers (c3-standard-4) 3 to 6 × 4, etcd main (c3-standard-4) 3 × 4, "
         "pool cpu (c3-standard-8) 2 to 12 × 8"
     )
@@ -94,8 +94,8 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_one_that_is_
     gibbon: Cluster, project: Project, google_door: Door
 ) -> None:
     project.quotas, project.common = [quota("C3_CPUS", 48, 16)], [quota("CPUS_ALL_REGIONS", 32)]
-    found = answers(gibbon, "vCPUs", "networks")
-    answer = found["quotas: vCPUs: C3_CPUS"]
+    outcomes = answers(gibbon, "vCPUs", "networks")
+    answer = outcomes["quotas: vCPUs: C3_CPUS"]
     assert answer.state is State.WRONG
     assert answer.finding == "32 left of 48 vCPUs in us-central1: too few to start"
     assert answer.mend == (
@@ -104,9 +104,9 @@ def test_a_quota_that_is_too_small_is_wrong_with_its_arithmetic_and_one_that_is_
             "--quota-id=C3-CPUS-per-project-region --preferred-value=148 --dimensions=region=us-central1"
         ),
     )
-    everywhere = found["quotas: vCPUs: CPUS_ALL_REGIONS"]
+    everywhere = outcomes["quotas: vCPUs: CPUS_ALL_REGIONS"]
     assert (everywhere.state, "--dimensions" in everywhere.mend[0]) == (State.WRONG, False)
-    assert found["quotas: networks: NETWORKS"].state is State.UNKNOWN
+    assert outcomes["quotas: networks: NETWORKS"].state is State.UNKNOWN
 
 
 def test_gpus_and_spot_machines_have_quotas_of_their_own(project: Project, google_door: Door) -> None:
@@ -117,36 +117,36 @@ def test_gpus_and_spot_machines_have_quotas_of_their_own(project: Project, googl
         quota("NVIDIA_H100_GPUS", 8),
     ]
     project.common = [quota("GPUS_ALL_REGIONS", 2000)]
-    found = answers(example("ibis"), "GPUs")
-    assert {name.rpartition(" ")[2]: answer.state for name, answer in found.items()} == {
+    outcomes = answers(example("ibis"), "GPUs")
+    assert {name.rpartition(" ")[2]: answer.state for name, answer in outcomes.items()} == {
         "PREEMPTIBLE_NVIDIA_A100_GPUS": State.OK,
         "NVIDIA_H100_GPUS": State.WRONG,
         "GPUS_ALL_REGIONS": State.OK,
     }
-    assert found["quotas: GPUs: PREEMPTIBLE_NVIDIA_A100_GPUS"].needed == (
+    assert outcomes["quotas: GPUs: PREEMPTIBLE_NVIDIA_A100_GPUS"].needed == (
         "0 GPUs at the start, 1,024 at most: pool a100 (a2-highgpu-8g) 0 to 128 × 8"
     )
     project.quotas = project.quotas[:1]
-    found = answers(example("ibis"), "GPUs")
-    assert found["quotas: GPUs: NVIDIA_A100_GPUS"].state is State.WRONG
-    assert found["quotas: GPUs: NVIDIA_H100_GPUS"].state is State.UNKNOWN
+    outcomes = answers(example("ibis"), "GPUs")
+    assert outcomes["quotas: GPUs: NVIDIA_A100_GPUS"].state is State.WRONG
+    assert outcomes["quotas: GPUs: NVIDIA_H100_GPUS"].state is State.UNKNOWN
 
 
 def test_a_type_that_a_zone_does_not_offer_is_wrong_and_a_pool_needs_one_zone(
     gibbon: Cluster, project: Project, google_door: Door
 ) -> None:
     project.absent = {("us-central1-b", "c3-standard-4"), ("us-central1-b", "c3-standard-8")}
-    found = answers(gibbon, "machine types")
-    plane = found["places: machine types: c3-standard-4 for API servers"]
+    outcomes = answers(gibbon, "machine types")
+    plane = outcomes["places: machine types: c3-standard-4 for API servers"]
     assert plane.finding == "not offered in us-central1-b; it is offered in us-central1-a, us-central1-c"
-    pool = found["places: machine types: c3-standard-8 for pool cpu"]
+    pool = outcomes["places: machine types: c3-standard-8 for pool cpu"]
     assert (pool.state, "except in us-central1-b" in pool.finding) == (State.OK, True)
 
 
 def test_a_missing_zone_is_wrong(google_door: Door) -> None:
-    found = answers(example("gcp-small", zones=("us-central1-a", "us-central1-f")), "zones")
-    assert found["places: zones: us-central1-f"].state is State.WRONG
-    assert found["places: zones: us-central1-a"].state is State.OK
+    outcomes = answers(example("gcp-small", zones=("us-central1-a", "us-central1-f")), "zones")
+    assert outcomes["places: zones: us-central1-f"].state is State.WRONG
+    assert outcomes["places: zones: us-central1-a"].state is State.OK
 
 
 def test_a_missing_image_and_one_of_another_architecture_are_wrong(
@@ -166,15 +166,15 @@ def test_taken_names_are_wrong_and_a_bucket_of_others_is_unknown(
     project.taken = {"gibbon-network", bucket_name(gibbon.name, "audit", "a-project")}
     project.elsewhere = {bucket_name(gibbon.name, "backups", "a-project")}
     project.deleted = {role_id("gibbon", "volumes")}
-    found = answers(gibbon, "network", "buckets", "roles")
-    states = {name: answer.state for name, answer in found.items() if answer.state is not State.OK}
+    outcomes = answers(gibbon, "network", "buckets", "roles")
+    states = {name: answer.state for name, answer in outcomes.items() if answer.state is not State.OK}
     assert states == {
         "names: network": State.WRONG,
         "names: buckets: audit": State.WRONG,
         "names: buckets: backups": State.UNKNOWN,
         "names: roles: volumes": State.WRONG,
     }
-    assert "keeps its ID" in found["names: roles: volumes"].finding
+    assert "keeps its ID" in outcomes["names: roles: volumes"].finding
 
 
 def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others_go_on(
@@ -184,10 +184,10 @@ def test_a_refused_call_is_unknown_with_the_right_that_is_lacking_and_the_others
         return refused(403, "forbidden", "denied") if "serviceusage" in request.host else None
 
     google_door.faults = [denied]
-    found = answers(gibbon, "services", "identity", "zones")
-    assert found["registrations: services"].state is State.UNKNOWN
-    assert found["registrations: services"].finding.endswith("; it needs serviceusage.services.get")
-    assert {answer.state for name, answer in found.items() if "services" not in name} == {State.OK}
+    outcomes = answers(gibbon, "services", "identity", "zones")
+    assert outcomes["registrations: services"].state is State.UNKNOWN
+    assert outcomes["registrations: services"].finding.endswith("; it needs serviceusage.services.get")
+    assert {answer.state for name, answer in outcomes.items() if "services" not in name} == {State.OK}
 
 
 def test_throttled_calls_are_repeated_and_then_unknown(gibbon: Cluster, google_door: Door, pauses: list[float]) -> None:

@@ -12,9 +12,9 @@ HOSTS = tuple(f"w{n}" for n in range(10))
     [(None, [10]), ("3", [3, 3, 3, 1]), ("50%", [5, 5]), ("1%", [1] * 10), ("100", [10]), ("100%", [10])],
 )
 def test_every_host_is_in_one_batch_and_in_order(size, sizes):
-    found = list(batches(HOSTS, Amount.parse(size) if size else None))
-    assert [len(batch) for batch in found] == sizes
-    assert tuple(host for batch in found for host in batch) == HOSTS
+    parts = list(batches(HOSTS, Amount.parse(size) if size else None))
+    assert [len(batch) for batch in parts] == sizes
+    assert tuple(host for batch in parts for host in batch) == HOSTS
 
 
 def test_a_large_fleet_runs_in_default_batches():

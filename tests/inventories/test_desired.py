@@ -38,9 +38,9 @@ def changed(before, after):
 
 
 def test_the_same_inventory_has_the_same_digests_for_every_role(root):
-    found = desired(fleet(), root)
-    assert found == desired(fleet(), root)
-    assert set(found["w1"]) == set(roles(ROOT))
+    digests = desired(fleet(), root)
+    assert digests == desired(fleet(), root)
+    assert set(digests["w1"]) == set(roles(ROOT))
 
 
 def test_a_variable_of_all_affects_every_host_and_one_of_a_rack_only_its_hosts(root):

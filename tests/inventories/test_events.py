@@ -57,12 +57,12 @@ def test_an_ignored_failure_does_not_count():
 
 
 def test_progress_counts_the_tasks_of_each_host():
-    _, seen = gathered(
+    _, updates = gathered(
         event("runner_on_start"),
         event("runner_on_ok", second=2, res={"changed": True}),
         event("runner_on_start", task="next", second=2),
     )
-    assert [(p.status, p.number, p.total, p.seconds) for p in seen] == [
+    assert [(p.status, p.number, p.total, p.seconds) for p in updates] == [
         (TaskStatus.STARTED, 1, 3, 0.0),
         (TaskStatus.CHANGED, 1, 3, 2.0),
         (TaskStatus.STARTED, 2, 3, 2.0),
@@ -70,8 +70,8 @@ def test_progress_counts_the_tasks_of_each_host():
 
 
 def test_the_number_of_a_task_never_exceeds_the_total():
-    _, seen = gathered(*[event("runner_on_ok", res={}) for _ in range(5)])
-    assert [(p.number, p.total) for p in seen][-1] == (5, 5)
+    _, updates = gathered(*[event("runner_on_ok", res={}) for _ in range(5)])
+    assert [(p.number, p.total) for p in updates][-1] == (5, 5)
 
 
 def test_differences_are_unified_text_under_their_headers():

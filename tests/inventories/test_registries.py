@@ -23,7 +23,7 @@ MIRRORS = [
 
 
 @dataclass(frozen=True)
-class Told:
+class Variables:
     """The variables of a site's group and of all."""
 
     site: dict[str, Any]
@@ -35,10 +35,12 @@ class Told:
 
 
 @pytest.fixture
-def told(lab, outputs):
+def of_registries(lab, outputs):
     """Return variables for a site's `registries`."""
 
-    def tell(registries: dict[str, Any] | None, *, authority: str = "", given: dict[str, Any] | None = None) -> Told:
+    def variables(
+        registries: dict[str, Any] | None, *, authority: str = "", given: dict[str, Any] | None = None
+    ) -> Variables:
         spec = lab.spec.model_dump(mode="json")
         spec["sites"]["onprem"]["registries"] = registries
         changed = Cluster(
@@ -47,44 +49,46 @@ def told(lab, outputs):
             authorities={"onprem": authority} if authority else {},
         )
         made = build(changed, outputs, variables={"site_onprem": given or {}}).data["all"]
-        return Told(made["children"]["site_onprem"]["vars"], made["vars"])
+        return Variables(made["children"]["site_onprem"]["vars"], made["vars"])
 
-    return tell
-
-
-def test_mirrors_are_in_the_order_of_the_spec_and_the_last_replaces_the_registry(told) -> None:
-    found = told({"mirrors": MIRRORS})
-    assert found.hosts("docker.io")["server"] == "https://two.example.org"
-    assert list(found.hosts("docker.io")["host"]) == ["https://one.example.org:5000"]
-    assert found.hosts("ghcr.io") == {"server": "https://one.example.org:5000"}
-    assert found.hosts("_default") == {"server": "https://three.example.org:8443"}
+    return variables
 
 
-def test_registries_themselves_come_last_with_upstream(told) -> None:
-    found = told({"mirrors": MIRRORS, "upstream": True})
-    assert list(found.hosts("docker.io")["host"]) == ["https://one.example.org:5000", "https://two.example.org"]
-    assert "server" not in found.hosts("docker.io")
+def test_mirrors_are_in_the_order_of_the_spec_and_the_last_replaces_the_registry(of_registries) -> None:
+    variables = of_registries({"mirrors": MIRRORS})
+    assert variables.hosts("docker.io")["server"] == "https://two.example.org"
+    assert list(variables.hosts("docker.io")["host"]) == ["https://one.example.org:5000"]
+    assert variables.hosts("ghcr.io") == {"server": "https://one.example.org:5000"}
+    assert variables.hosts("_default") == {"server": "https://three.example.org:8443"}
 
 
-def test_the_ca_of_a_site_s_mirrors_is_the_content_of_its_file(told) -> None:
-    found = told({"mirrors": MIRRORS, "ca": "ca.pem"}, authority="PEM\n")
-    assert found.hosts("_default")["ca"] == "/etc/containerd/registry-ca.crt"
-    assert found.site["containerd_registry_ca"] == "PEM\n"
+def test_registries_themselves_come_last_with_upstream(of_registries) -> None:
+    variables = of_registries({"mirrors": MIRRORS, "upstream": True})
+    assert list(variables.hosts("docker.io")["host"]) == ["https://one.example.org:5000", "https://two.example.org"]
+    assert "server" not in variables.hosts("docker.io")
 
 
-def test_mirrors_with_plain_http_have_http_urls(told) -> None:
-    assert told({"mirrors": MIRRORS, "plain_http": True}).hosts("ghcr.io") == {"server": "http://one.example.org:5000"}
+def test_the_ca_of_a_site_s_mirrors_is_the_content_of_its_file(of_registries) -> None:
+    variables = of_registries({"mirrors": MIRRORS, "ca": "ca.pem"}, authority="PEM\n")
+    assert variables.hosts("_default")["ca"] == "/etc/containerd/registry-ca.crt"
+    assert variables.site["containerd_registry_ca"] == "PEM\n"
 
 
-def test_a_site_without_mirrors_has_the_cluster_s(told, outputs) -> None:
-    found = told(None)
-    assert not any(name.startswith("containerd_registry") for name in found.site)
-    assert set(found.shared["containerd_registry_mirrors"].values()) == {outputs.artefacts.registry}
+def test_mirrors_with_plain_http_have_http_urls(of_registries) -> None:
+    assert of_registries({"mirrors": MIRRORS, "plain_http": True}).hosts("ghcr.io") == {
+        "server": "http://one.example.org:5000"
+    }
 
 
-def test_group_vars_of_the_site_take_precedence(told) -> None:
-    found = told({"mirrors": MIRRORS}, given={"containerd_registry_upstream": True})
-    assert found.site["containerd_registry_upstream"] is True
+def test_a_site_without_mirrors_has_the_cluster_s(of_registries, outputs) -> None:
+    variables = of_registries(None)
+    assert not any(name.startswith("containerd_registry") for name in variables.site)
+    assert set(variables.shared["containerd_registry_mirrors"].values()) == {outputs.artefacts.registry}
+
+
+def test_group_vars_of_the_site_take_precedence(of_registries) -> None:
+    variables = of_registries({"mirrors": MIRRORS}, given={"containerd_registry_upstream": True})
+    assert variables.site["containerd_registry_upstream"] is True
 
 
 def test_the_file_of_a_ca_is_read_with_the_spec(tmp_path, monkeypatch) -> None:

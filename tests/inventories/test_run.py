@@ -106,10 +106,10 @@ def test_the_last_progress_of_a_host_follows_the_end_of_all_its_tasks(play, loca
         (root / "roles" / role / "meta" / "argument_specs.yml").write_text("argument_specs: {main: {options: {}}}\n")
         task = f"- name: Runs {role}\n  ansible.builtin.command: 'true'\n  changed_when: false\n"
         (root / "roles" / role / "tasks" / "main.yml").write_text(task)
-    seen = []
-    report = run(local("w1", "w2"), root=root, tags=tags, on_progress=seen.append)
+    updates = []
+    report = run(local("w1", "w2"), root=root, tags=tags, on_progress=updates.append)
     for host in ("w1", "w2"):
-        own = [progress for progress in seen if progress.host == host]
+        own = [progress for progress in updates if progress.host == host]
         assert [progress.is_last for progress in own] == [False] * (len(own) - 1) + [True]
         assert own[-1].number == report.hosts[host].tasks
     assert {time.task: time.hosts for time in report.times}["Runs " + (tags or ["second"])[0]] == 2

@@ -19,7 +19,7 @@ from sandbox.lab import hosts
 from tests.lab.spare import host, on, put
 from tests.lab.support import Run
 from tests.roles import roce_cards
-from tests.roles.roce_hosts import INTERFACE, build, told
+from tests.roles.roce_hosts import INTERFACE, build, host_settings
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -64,7 +64,11 @@ def machine(lab: Run, key: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="module")
 def inventory(key: Path) -> Inventory:
-    shared = {"ansible_user": "root", "ansible_python_interpreter": "/usr/bin/python3", "roce_settings": told()}
+    shared = {
+        "ansible_user": "root",
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "roce_settings": host_settings(),
+    }
     data = {"all": {"vars": shared, "hosts": {NAME: {"ansible_host": ADDRESS}}, "children": {}}}
     return Inventory("lab", data, known_hosts=f"{ADDRESS} {key.with_suffix('.pub').read_text()}")
 

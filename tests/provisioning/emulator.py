@@ -34,12 +34,12 @@ class Emulated:
     def system(self) -> dict[str, Any]:
         response = self._call("get", "")
         response.raise_for_status()
-        found: dict[str, Any] = response.json()
-        return found
+        resource: dict[str, Any] = response.json()
+        return resource
 
     def media(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._call("get", "/VirtualMedia/Cd").json()
-        return found
+        resource: dict[str, Any] = self._call("get", "/VirtualMedia/Cd").json()
+        return resource
 
     def power_off(self) -> None:
         """Turn off, as a machine does at the end of its installer."""
@@ -66,7 +66,7 @@ def emulated(
     user, _, password = LOGIN.partition(":")
     passwords = folder / "passwords"
     passwords.write_text(f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()}\n")
-    found: dict[str, Emulated] = {}
+    bmcs: dict[str, Emulated] = {}
     processes = []
     try:
         for number, machine in enumerate(machines(cluster), 1):
@@ -79,10 +79,10 @@ def emulated(
                 subprocess.Popen([sys.executable, "-c", PROGRAM, "--config", str(config)], stdout=log, stderr=log)
             )
             url = f"https://{machine.bmc}:{machine.settings.bmc.port}/redfish/v1/Systems/{_UUID.format(number)}"
-            found[machine.name] = Emulated(machine, ca or own, url)
-        for one in found.values():
+            bmcs[machine.name] = Emulated(machine, ca or own, url)
+        for one in bmcs.values():
             _wait(one)
-        yield found
+        yield bmcs
     finally:
         for process in processes:
             process.terminate()

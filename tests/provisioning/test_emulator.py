@@ -115,13 +115,13 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         assert isinstance(entered, dict)
         pins = "".join(f"{one.machine.bmc} sha256:{one.certificate.sha256}\n" for one in entered.values())
         (tmp_path / "bmc-pins.txt").write_text(pins)
-        found = Site(cluster, entered, folder)
-        found.render()
+        there = Site(cluster, entered, folder)
+        there.render()
         for module in ("cli.verbs.machines", "cli.verbs.status"):
             monkeypatch.setattr(f"{module}.checked", lambda _: cluster)
             monkeypatch.setattr(f"{module}.cluster_folder", lambda _: tmp_path)
-        monkeypatch.setattr(install, "scanned_key", lambda machine: found.keys[machine.name])
-        return found
+        monkeypatch.setattr(install, "scanned_key", lambda machine: there.keys[machine.name])
+        return there
 
     monkeypatch.setattr("operations.machines_journal.STATE", tmp_path / "state")
     monkeypatch.setattr(operation, "nodes", lambda _: frozenset())
@@ -234,11 +234,11 @@ def test_swapped_bmcs_and_a_changed_card_are_reported_and_their_machines_are_lef
     there = site({first.name: [second.mac], second.name: [first.mac], third.name: ["b8:59:9f:77:77:77"]})
     looked = menagerie("status", "lynx", "machines", "--json")
     assert looked.code == 1
-    found = {one["name"]: one["problems"][0] for one in looked.json["machines"]}
-    assert {problem["code"] for problem in found.values()} == {"INV-003"}
-    assert "the BMC at 127.9.254.11 (lynx-gpu-1) belongs to lynx-gpu-2" in found["lynx-gpu-1"]["message"]
-    assert "swapped" in found["lynx-gpu-1"]["hint"]
-    assert "reports b8:59:9f:77:77:77, but not b8:59:9f:10:00:03" in found["lynx-gpu-3"]["message"]
+    problems = {one["name"]: one["problems"][0] for one in looked.json["machines"]}
+    assert {problem["code"] for problem in problems.values()} == {"INV-003"}
+    assert "the BMC at 127.9.254.11 (lynx-gpu-1) belongs to lynx-gpu-2" in problems["lynx-gpu-1"]["message"]
+    assert "swapped" in problems["lynx-gpu-1"]["hint"]
+    assert "reports b8:59:9f:77:77:77, but not b8:59:9f:10:00:03" in problems["lynx-gpu-3"]["message"]
 
     ran = menagerie("machines", "install", "lynx", "--yes")
     assert ran.code == 1
@@ -250,8 +250,8 @@ def test_a_bmc_that_is_down_a_wrong_password_and_a_wrong_pin_are_distinguished(s
     there = site()
     one = there.bmcs["lynx-gpu-1"]
     with connected(one) as redfish:
-        told = Bmc(redfish, one.machine.mac).report()
-    assert (told.model, told.power, told.macs) == ("Sushy Emulator", "On", (one.machine.mac,))
+        report = Bmc(redfish, one.machine.mac).report()
+    assert (report.model, report.power, report.macs) == ("Sushy Emulator", "On", (one.machine.mac,))
 
     login = pytest.raises(BmcError, match="rejects user menagerie or the password")
     with login as refused, connected(one, "menagerie:wrong") as redfish:

@@ -24,8 +24,8 @@ def commands() -> list[list[str]]:
     """Return every `machines ... jaguar ...` and `status jaguar machines ...` in texts for operators, as words."""
     texts = [path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))]
     texts += [EPILOGS[verb] for verb in (install, render)]
-    found = re.findall(r"\b(?:machines \w+ jaguar|status jaguar machines)[^#`|\n]*", "\n".join(texts))
-    return [shlex.split(re.split(r" {2,}", text)[0]) for text in found]
+    matches = re.findall(r"\b(?:machines \w+ jaguar|status jaguar machines)[^#`|\n]*", "\n".join(texts))
+    return [shlex.split(re.split(r" {2,}", text)[0]) for text in matches]
 
 
 def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, 
 
 def test_commands_in_docs_and_help_pages_name_machines_that_it_has() -> None:
     cluster = load_cluster(ROOT / "examples" / "jaguar" / "cluster.yaml")
-    told = commands()
-    assert {" ".join(words[:2]) for words in told} == {"machines render", "status jaguar", "machines install"}
-    for words in told:
+    calls = commands()
+    assert {" ".join(words[:2]) for words in calls} == {"machines render", "status jaguar", "machines install"}
+    for words in calls:
         limits = [words[at + 1] for at, word in enumerate(words) if word in ("--limit", "--wipe")]
         assert machines(cluster, limits), words
 

@@ -211,8 +211,8 @@ def test_machines_without_bmcs_are_turned_on_by_hand_and_report(tmp_path: Path) 
     one = machines(cluster(bmc="null"))[0]
     assert floor.reports
     reports = floor.reports
-    told = threading.Timer(0.1, lambda: reports.hear_key(one.hyphened, str(one.address), KEYS[0]))
-    told.start()
+    timer = threading.Timer(0.1, lambda: reports.hear_key(one.hyphened, str(one.address), KEYS[0]))
+    timer.start()
     (result,) = floor.work(Waits(install=5, first_boot=0.2, poll=0.01)).run([one])
     assert (result.stage, floor.bmcs[one.name].said) == (InstallStage.DONE, [])
 

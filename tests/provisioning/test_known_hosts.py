@@ -44,8 +44,8 @@ def test_a_hashed_name_is_found_as_ssh_keygen_hashes_it(tmp_path: Path) -> None:
     subprocess.run([program, "-H", "-f", path], check=True, capture_output=True)
     assert HOST not in path.read_text()
     path.write_text(replaced(path.read_text(), {HOST: KEYS[0]}))
-    found = subprocess.run([program, "-F", HOST, "-f", path], check=True, capture_output=True, text=True).stdout
-    assert [line for line in found.splitlines() if not line.startswith("#")] == [f"{HOST} {KEYS[0]}"]
+    output = subprocess.run([program, "-F", HOST, "-f", path], check=True, capture_output=True, text=True).stdout
+    assert [line for line in output.splitlines() if not line.startswith("#")] == [f"{HOST} {KEYS[0]}"]
     subprocess.run([program, "-F", "10.9.1.12", "-f", path], check=True, capture_output=True)
 
 

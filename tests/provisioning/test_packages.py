@@ -40,7 +40,7 @@ def roles() -> list[str]:
 def asked(role: str) -> set[str]:
     """Return the packages of all commands that a role requires, anywhere."""
 
-    def found() -> Iterator[dict[str, str]]:
+    def required() -> Iterator[dict[str, str]]:
         for part in ("defaults", "vars"):
             path = ROOT / "roles" / role / part / "main.yml"
             values: dict[str, Any] = yaml.safe_load(path.read_text()) if path.is_file() else {}
@@ -50,12 +50,12 @@ def asked(role: str) -> set[str]:
                     assert isinstance(native, dict), f"{role}: {name}"
                     yield native
 
-    return {package for commands in found() for package in commands.values()}
+    return {package for commands in required() for package in commands.values()}
 
 
 def test_the_list_has_exactly_the_packages_that_roles_require() -> None:
-    told = {role: {package.name for package in PACKAGES if role in package.roles} for role in roles()}
-    assert {role: asked(role) for role in roles()} == told
+    listed = {role: {package.name for package in PACKAGES if role in package.roles} for role in roles()}
+    assert {role: asked(role) for role in roles()} == listed
     assert {role for package in PACKAGES for role in package.roles} <= set(roles())
 
 

@@ -123,7 +123,7 @@ def ask(
     net: Net, mac: str, relay: str, *, arch: int = UEFI_X64, ipxe: bool = False, patience: float = 5
 ) -> Offer | None:
     """DHCPDISCOVER of a machine, forwarded by the relay at `relay` (RFC 2131, 4578). Return the response, None if there is none."""
-    wanted = {
+    options = {
         53: b"\x01",
         55: bytes([1, 3, 6, 66, 67]),
         60: f"PXEClient:Arch:{arch:05}:UNDI:003016".encode(),
@@ -136,7 +136,7 @@ def ask(
     hardware = bytes.fromhex(mac.replace(":", ""))
     packet = struct.pack("!BBBBIHH", 1, 1, 6, 1, xid, 0, 0) + bytes(12) + socket.inet_aton(relay)
     packet += hardware.ljust(16, b"\0") + bytes(192) + COOKIE
-    packet += b"".join(bytes([code, len(value)]) + value for code, value in wanted.items()) + b"\xff"
+    packet += b"".join(bytes([code, len(value)]) + value for code, value in options.items()) + b"\xff"
 
     def exchange() -> Offer | None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
@@ -169,14 +169,14 @@ def tftp(server: str, name: str) -> bytes:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.settimeout(5)
         udp.sendto(b"\0\x01" + name.encode() + b"\0octet\0", (server, 69))
-        found = b""
+        content = b""
         while True:
             data, sender = udp.recvfrom(600)
             assert data[:2] == b"\0\x03", data
-            found += data[4:]
+            content += data[4:]
             udp.sendto(b"\0\x04" + data[2:4], sender)
             if len(data) < 516:
-                return found
+                return content
 
 
 def fetch(url: str) -> str:

@@ -18,14 +18,14 @@ SESSIONS = "/redfish/v1/SessionService/Sessions"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(tmp_path) as found:
-        yield found
+    with serving(tmp_path) as server:
+        yield server
 
 
 def test_a_session_is_created_used_and_ended(service: Service) -> None:
     with service.client() as redfish:
-        told = Bmc(redfish, MAC).report()
-    assert (told.model, told.serial, told.power, told.macs) == ("Maker R1", "S1", "Off", (MAC,))
+        report = Bmc(redfish, MAC).report()
+    assert (report.model, report.serial, report.power, report.macs) == ("Maker R1", "S1", "Off", (MAC,))
     assert service.asked[1][3] == {"UserName": "menagerie", "Password": "se:cret"}
     assert service.asked[-1][:2] == ("DELETE", f"{SESSIONS}/7")
     assert [headers.get("X-Auth-Token") for _, _, headers, _ in service.asked[2:]] == ["t1"] * len(service.asked[2:])

@@ -257,16 +257,16 @@ def test_the_only_matching_empty_disk_is_used(disks: Disks) -> None:
     disks.add("nvme0n1", NVME)
     disks.add("nvme1n1", "nvme-Micron_7450_too_large", size=65 * MIB)
     disks.add("nvme2n1", "nvme-SAMSUNG_MZ", at=0)
-    code, told = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
-    assert (code, told) == (0, ["partman-auto/disk /dev/nvme0n1", "grub-installer/bootdev /dev/nvme0n1"])
+    code, lines = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
+    assert (code, lines) == (0, ["partman-auto/disk /dev/nvme0n1", "grub-installer/bootdev /dev/nvme0n1"])
 
 
 @pytest.mark.parametrize("at", [0, 512, 4 * MIB - 8, -4 * MIB, -MIB, -8])
 def test_a_disk_with_data_is_not_changed(disks: Disks, at: int) -> None:
     device = disks.add("nvme0n1", NVME, at=at)
     before = device.read_bytes()
-    code, told = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
-    assert (code, told) == (1, ["http://10.9.255.5:8642/refused/b8-59-9f-10-00-01/holds-something"])
+    code, lines = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
+    assert (code, lines) == (1, ["http://10.9.255.5:8642/refused/b8-59-9f-10-00-01/holds-something"])
     assert device.read_bytes() == before
 
 
@@ -305,8 +305,8 @@ def test_a_consent_for_one_machine_does_not_apply_to_another(disks: Disks) -> No
 def test_no_disk_and_two_disks_are_refused(disks: Disks, names: tuple[str, ...], reason: str) -> None:
     for number, name in enumerate(names):
         disks.add(f"nvme{number}n1", name)
-    code, told = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
-    assert (code, told) == (1, [f"http://10.9.255.5:8642/refused/b8-59-9f-10-00-01/{reason}"])
+    code, lines = disks.choose(files(**RULE)[f"{FIRST}/disk.sh"])
+    assert (code, lines) == (1, [f"http://10.9.255.5:8642/refused/b8-59-9f-10-00-01/{reason}"])
 
 
 @pytest.fixture

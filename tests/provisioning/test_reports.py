@@ -18,9 +18,9 @@ AT = str(ONE.address)
 
 @pytest.fixture
 def reports() -> Reports:
-    found = Reports()
-    found.expect(ONE)
-    return found
+    listener = Reports()
+    listener.expect(ONE)
+    return listener
 
 
 def test_a_machine_s_first_key_counts_and_a_second_one_is_reported(reports: Reports) -> None:
@@ -56,10 +56,10 @@ def test_a_key_is_stored_before_the_machine_gets_a_response() -> None:
     def keep(machine: SiteMachine, key: str) -> None:
         kept.append(f"{machine.name} {key}")
 
-    found = Reports(keep)
-    found.expect(ONE)
-    found.hear_key(ONE.hyphened, AT, KEYS[0])
-    found.hear_key(ONE.hyphened, AT, KEYS[0])
+    listener = Reports(keep)
+    listener.expect(ONE)
+    listener.hear_key(ONE.hyphened, AT, KEYS[0])
+    listener.hear_key(ONE.hyphened, AT, KEYS[0])
     assert kept == [f"{ONE.name} {KEYS[0]}"]
 
 

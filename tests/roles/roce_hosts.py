@@ -14,7 +14,7 @@ from tests.roles.roce_cards import Card, Tools
 INTERFACE, PCI = "ens1f0np0", "0000:1a:00.0"
 
 
-def told(**changes: object) -> dict[str, object]:
+def host_settings(**changes: object) -> dict[str, object]:
     """Return the settings of a fabric's host, from the same model as the switches' configuration."""
     device = changes.pop("device", Device(interface=INTERFACE))
     return settings(Roce.model_validate({"rails": {"gpu": {"rail-0": device}}, **changes}), "gpu")

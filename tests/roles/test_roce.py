@@ -15,7 +15,7 @@ from menagerie_roce.settings import number
 from cluster.roce import MTUS, Device, Fabric, mtu_over
 from tests.roles import roce_cards as cards
 from tests.roles.roce_cards import CARDS, CX5, Card
-from tests.roles.roce_hosts import INTERFACE, PCI, Host, build, told
+from tests.roles.roce_hosts import INTERFACE, PCI, Host, build, host_settings
 
 Made = Callable[..., Host]
 
@@ -34,13 +34,13 @@ def is_mutation(call: tuple[str, ...]) -> bool:
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)
 def test_a_port_with_factory_settings_is_set_for_the_fabric_and_stays_so(host: Made, card: Card) -> None:
     port_host = host(card)
-    first = bring(port_host.edge, told(), "rail-0", check=False)
+    first = bring(port_host.edge, host_settings(), "rail-0", check=False)
     assert first.wrong == ()
     assert (port_host.qos.pause, port_host.qos.dcbx if card.prints_dcbx else "OS") == (("off", "off"), "OS")
     assert (port_host.qos.mapped[26], port_host.qos.mapped[48], port_host.qos.pfc) == (3, 6, [0, 0, 0, 1, 0, 0, 0, 0])
     assert port_host.text(f"/sys/kernel/config/rdma_cm/{card.rdma}/ports/1/default_roce_tos") == "106"
     port_host.calls.clear()
-    second = bring(port_host.edge, told(), "rail-0", check=False)
+    second = bring(port_host.edge, host_settings(), "rail-0", check=False)
     assert (second.changed, second.wrong) == ((), ())
     assert [call for call in port_host.calls if is_mutation(call)] == []
 
@@ -50,21 +50,21 @@ def test_a_port_with_factory_settings_is_set_for_the_fabric_and_stays_so(host: M
 def test_check_reports_what_a_run_would_change_and_changes_nothing(host: Made, card: Card, set_before: bool) -> None:
     port_host = host(card)
     if set_before:
-        bring(port_host.edge, told(), "rail-0", check=False)
+        bring(port_host.edge, host_settings(), "rail-0", check=False)
         port_host.qos.pfc = [0] * 8
     before, state = port_host.files(), repr(port_host.qos)
     port_host.calls.clear()
-    checked = bring(port_host.edge, told(), "rail-0", check=True)
+    checked = bring(port_host.edge, host_settings(), "rail-0", check=True)
     assert (port_host.files(), repr(port_host.qos)) == (before, state)
     assert [call for call in port_host.calls if is_mutation(call)] == []
     if set_before:
         assert checked.changed == ("PFC: 0,0,0,0,0,0,0,0 -> 0,0,0,1,0,0,0,0",)
-    assert checked.changed == bring(port_host.edge, told(), "rail-0", check=False).changed
+    assert checked.changed == bring(port_host.edge, host_settings(), "rail-0", check=False).changed
 
 
 def test_the_additional_settings_of_ofeds_driver_are_set_too(host: Made) -> None:
     port_host = host(CX5)
-    result = bring(port_host.edge, told(cnp_dscp=46, cnp_priority=5), "rail-0", check=False)
+    result = bring(port_host.edge, host_settings(cnp_dscp=46, cnp_priority=5), "rail-0", check=False)
     assert (result.wrong, result.notes) == ((), ())
     net = f"/sys/class/net/{INTERFACE}"
     assert port_host.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=106"
@@ -76,7 +76,7 @@ def test_the_additional_settings_of_ofeds_driver_are_set_too(host: Made) -> None
 
 def test_linuxs_driver_gets_the_mark_of_notifications_through_debugfs(host: Made) -> None:
     port_host = host(cards.CX6_DX_IN_LINUX)
-    result = bring(port_host.edge, told(), "rail-0", check=False)
+    result = bring(port_host.edge, host_settings(), "rail-0", check=False)
     folder = f"/sys/kernel/debug/mlx5/{PCI}/cc_params"
     assert [port_host.text(f"{folder}/{name}") for name in ("np_cnp_dscp", "np_cnp_prio")] == ["48", "6"]
     assert [note.split(" is left")[0] for note in result.notes] == [
@@ -86,7 +86,7 @@ def test_linuxs_driver_gets_the_mark_of_notifications_through_debugfs(host: Made
 
 def test_broadcoms_own_driver_is_set_through_configfs(host: Made) -> None:
     port_host = host(cards.THOR)
-    assert bring(port_host.edge, told(), "rail-0", check=False).wrong == ()
+    assert bring(port_host.edge, host_settings(), "rail-0", check=False).wrong == ()
     folder = "/sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc"
     names = ("ecn_marking", "ecn_enable", "cnp_dscp", "cnp_prio", "apply")
     assert [port_host.text(f"{folder}/{name}") for name in names] == ["0x1", "0x1", "0x30", "0x6", "0x1"]
@@ -95,19 +95,19 @@ def test_broadcoms_own_driver_is_set_through_configfs(host: Made) -> None:
 def test_a_lossy_fabric_has_no_pfc_and_cards_that_retransmit(host: Made) -> None:
     port_host = host(CX5)
     port_host.qos.accel, port_host.qos.pfc = 0, [0, 0, 0, 1, 0, 0, 0, 0]
-    assert bring(port_host.edge, told(fabric="lossy"), "rail-0", check=False).wrong == ()
+    assert bring(port_host.edge, host_settings(fabric="lossy"), "rail-0", check=False).wrong == ()
     assert (port_host.qos.pfc, port_host.qos.accel, port_host.qos.trust) == ([0] * 8, 1, "dscp")
 
 
 def test_a_fabric_with_other_numbers_is_set_to_them(host: Made) -> None:
     port_host = host(CX5)
-    assert bring(port_host.edge, told(priority=5, dscp=40), "rail-0", check=False).wrong == ()
+    assert bring(port_host.edge, host_settings(priority=5, dscp=40), "rail-0", check=False).wrong == ()
     assert (port_host.qos.mapped[40], port_host.qos.pfc) == (5, [0, 0, 0, 0, 0, 1, 0, 0])
     assert port_host.text("/sys/class/infiniband/mlx5_0/tc/1/traffic_class") == "Global tclass=162"
 
 
 def test_a_port_is_found_by_its_pci_address(host: Made) -> None:
-    result = bring(host(CX5).edge, told(device=Device(pci=PCI)), "rail-0", check=False)
+    result = bring(host(CX5).edge, host_settings(device=Device(pci=PCI)), "rail-0", check=False)
     assert (result.port, result.wrong) == ("ens1f0np0 (mlx5_0, ConnectX-5 (15b3:1017))", ())
 
 
@@ -129,7 +129,7 @@ def test_a_port_is_found_by_its_pci_address(host: Made) -> None:
 )
 def test_ports_that_can_not_carry_roce_are_refused_by_name(host: Made, card: Card, message: str) -> None:
     port_host = host(card)
-    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
+    (wrong,) = bring(port_host.edge, host_settings(), "rail-0", check=False).wrong
     assert message in wrong
     assert [call for call in port_host.calls if is_mutation(call)] == []
 
@@ -145,15 +145,17 @@ def test_bonds_and_interfaces_that_are_no_ports_are_refused(host: Made) -> None:
         "ens9": "ens9: this host has no such interface",
     }
     for name, message in refusals.items():
-        assert bring(port_host.edge, told(device=Device(interface=name)), "rail-0", check=False).wrong == (message,)
-    absent = bring(port_host.edge, told(device=Device(pci="0000:99:00.0")), "rail-0", check=False)
+        assert bring(port_host.edge, host_settings(device=Device(interface=name)), "rail-0", check=False).wrong == (
+            message,
+        )
+    absent = bring(port_host.edge, host_settings(device=Device(pci="0000:99:00.0")), "rail-0", check=False)
     assert absent.wrong == ("0000:99:00.0: the device is not in this host",)
     port_host.link(f"{net}/device/physfn", "/sys/devices/pci0000:17/0000:1a:00.1")
-    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
+    (wrong,) = bring(port_host.edge, host_settings(), "rail-0", check=False).wrong
     assert wrong == "ens1f0np0: it is a virtual function; its port's settings belong to 0000:1a:00.1"
     port_host.put(f"{net}/bonding_slave/state", "active")
     port_host.link(f"{net}/master", "/sys/class/net/bond0")
-    (wrong,) = bring(port_host.edge, told(), "rail-0", check=False).wrong
+    (wrong,) = bring(port_host.edge, host_settings(), "rail-0", check=False).wrong
     assert wrong.startswith("ens1f0np0: it is in the bond bond0; take it out of the bond")
 
 
@@ -175,13 +177,13 @@ def test_a_setting_that_reads_back_wrong_is_reported(
     host: Made, changes: dict[str, object], fabric: dict[str, object], message: str
 ) -> None:
     port_host = host(CX5, **changes)
-    result = bring(port_host.edge, told(**fabric), "rail-0", check=False)
+    result = bring(port_host.edge, host_settings(**fabric), "rail-0", check=False)
     assert result.wrong == (message,)
     assert message.split(": ")[1].split(" is ")[0] not in " ".join(result.changed)
 
 
 def test_firmware_that_can_not_trust_dscp_is_reported_with_the_tools_message(host: Made) -> None:
-    first, *_ = bring(host(CX5, can_trust=False).edge, told(), "rail-0", check=False).wrong
+    first, *_ = bring(host(CX5, can_trust=False).edge, host_settings(), "rail-0", check=False).wrong
     assert first == (
         "ens1f0np0: trust is none, wanted dscp: mlnx_qos -i ens1f0np0 --trust dscp: "
         "Priority trust state is not supported on your system"
@@ -190,7 +192,7 @@ def test_firmware_that_can_not_trust_dscp_is_reported_with_the_tools_message(hos
 
 @pytest.mark.parametrize("changes", [{"has_pause": False}, {"up": False}])
 def test_a_harmless_missing_setting_is_only_noted(host: Made, changes: dict[str, bool]) -> None:
-    result = bring(host(CX5, **changes).edge, told(gbit_s=100), "rail-0", check=False)
+    result = bring(host(CX5, **changes).edge, host_settings(gbit_s=100), "rail-0", check=False)
     assert result.wrong == ()
     assert len(result.notes) == 1
 
@@ -215,5 +217,5 @@ def test_traffic_class_is_read_from_its_global_value() -> None:
 
 def test_the_fabrics_values_match_the_programs() -> None:
     for fabric in Fabric:
-        values = desired(told(fabric=str(fabric)), "mlx5_core")
+        values = desired(host_settings(fabric=str(fabric)), "mlx5_core")
         assert values["PFC"].count("1") == (fabric is Fabric.LOSSLESS)

@@ -15,7 +15,7 @@ from menagerie_roce.facts import facts
 
 from tests.roles import roce_cards as cards
 from tests.roles.roce_cards import CX5
-from tests.roles.roce_hosts import INTERFACE, Host, build, told
+from tests.roles.roce_hosts import INTERFACE, Host, build, host_settings
 
 Made = Callable[..., Host]
 
@@ -27,7 +27,7 @@ def host(tmp_path: Path) -> Made:
 
 
 def test_facts_have_what_a_fabric_test_needs(host: Made) -> None:
-    assert facts(host(cards.CX7, mtu=4200).edge, told(), "rail-0") == {
+    assert facts(host(cards.CX7, mtu=4200).edge, host_settings(), "rail-0") == {
         "interface": INTERFACE, "rdma": "mlx5_0", "port": 1, "gid_index": 3, "gbit_s": 400, "mtu": 4096, "state": "ACTIVE",
     }  # fmt: skip
 
@@ -36,7 +36,7 @@ def test_a_port_without_an_address_has_no_facts(host: Made) -> None:
     port_host = host(CX5)
     port_host.put("/sys/class/infiniband/mlx5_0/ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000")
     with pytest.raises(Refused, match="no RoCE v2 address over IPv4; give the port an address"):
-        facts(port_host.edge, told(), "rail-0")
+        facts(port_host.edge, host_settings(), "rail-0")
 
 
 def test_a_port_is_set_again_when_its_link_comes_back_and_only_then(host: Made) -> None:
@@ -67,7 +67,10 @@ def test_a_port_is_set_again_when_its_link_comes_back_and_only_then(host: Made) 
         yield None  # the driver was reloaded
         states.append(port_host.qos.pfc[3])
 
-    assert program.watch(port_host.edge, told(), "rail-0", events(), lambda: ready.append(port_host.qos.pfc[3])) == 0
+    assert (
+        program.watch(port_host.edge, host_settings(), "rail-0", events(), lambda: ready.append(port_host.qos.pfc[3]))
+        == 0
+    )
     assert (ready, states) == ([1], [0, 0, 1, 1, 1])
 
 
@@ -81,13 +84,13 @@ def test_a_port_that_can_not_be_set_again_ends_the_unit(host: Made) -> None:
         yield None
         raise AssertionError("the watch continued")
 
-    assert program.watch(port_host.edge, told(), "rail-0", events(), lambda: ready.append(True)) == 1
+    assert program.watch(port_host.edge, host_settings(), "rail-0", events(), lambda: ready.append(True)) == 1
     assert ready == [True]
 
 
 def test_a_unit_is_not_ready_before_its_port_is_set(host: Made) -> None:
     ready: list[bool] = []
-    assert program.watch(host(cards.X710).edge, told(), "rail-0", iter(()), lambda: ready.append(True)) == 1
+    assert program.watch(host(cards.X710).edge, host_settings(), "rail-0", iter(()), lambda: ready.append(True)) == 1
     assert ready == []
 
 
@@ -96,7 +99,7 @@ def command(host: Made, capsys: pytest.CaptureFixture[str]) -> Callable[..., tup
     """Return a function that runs the program with its settings file, and returns (exit code, output, errors)."""
 
     def run(port_host: Host, *words: str) -> tuple[int, str, str]:
-        port_host.put("/etc/menagerie/roce.json", json.dumps(told()))
+        port_host.put("/etc/menagerie/roce.json", json.dumps(host_settings()))
         code = program.main(list(words), port_host.edge)
         out = capsys.readouterr()
         return code, out.out, out.err

@@ -28,7 +28,7 @@ def _sdks() -> None:
     assert all((compute.Disk, keyvault.Vault, network.Subnet, storage.Blob))
 
 
-def found(token: str, inputs: dict[str, Any]) -> list[str]:
+def messages(token: str, inputs: dict[str, Any]) -> list[str]:
     return [f"{mistake.path} {mistake.text}" for mistake in mistakes(token, inputs)]
 
 
@@ -112,7 +112,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("token", "inputs", "text"), WRONG)
 def test_a_wrong_input_is_found_with_its_path(token: str, inputs: dict[str, Any], text: str) -> None:
-    (only,) = found(token, inputs)
+    (only,) = messages(token, inputs)
     assert only.startswith(text)
 
 
@@ -132,9 +132,9 @@ def test_a_wrong_input_is_found_with_its_path(token: str, inputs: dict[str, Any]
 )
 def test_a_right_input_is_not(token: str, inputs: dict[str, Any]) -> None:
     """Also one of a type that no SDK here describes, and what a wrapped provider of Terraform converts."""
-    assert found(token, inputs) == []
+    assert messages(token, inputs) == []
 
 
 def test_the_value_of_a_secret_is_not_shown() -> None:
-    (only,) = found("aws:ec2/instance:Instance", {**INSTANCE, "sourceDestCheck": Secret("hush")})
+    (only,) = messages("aws:ec2/instance:Instance", {**INSTANCE, "sourceDestCheck": Secret("hush")})
     assert only == "sourceDestCheck has a secret value that its type does not allow"

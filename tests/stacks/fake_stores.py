@@ -49,7 +49,7 @@ class Answer:
     after_s: float = 0.0
 
 
-def told(status: int, **content: Any) -> Answer:
+def reply(status: int, **content: Any) -> Answer:
     return Answer(status, json.dumps(content))
 
 
@@ -122,8 +122,8 @@ class Gcp(Cloud):
     METADATA_PATH = "/computeMetadata/"
     PERMISSION = "secretmanager.versions.access"
     WRITING = "secretmanager.versions.add"
-    DENIED = told(403, error={"code": 403, "message": "Permission denied on resource (or it may not exist)."})
-    THROTTLED = told(429, error={"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED"})
+    DENIED = reply(403, error={"code": 403, "message": "Permission denied on resource (or it may not exist)."})
+    THROTTLED = reply(429, error={"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED"})
     NO_IDENTITY = Answer(404, "The service account was not found.")
 
     def adapter(self) -> GcpStore:
@@ -137,7 +137,7 @@ class Gcp(Cloud):
             return Answer(403, "Missing Metadata-Flavor:Google header.")
         if (method, path) != ("GET", "/computeMetadata/v1/instance/service-accounts/default/token"):
             return Answer(404, "not found")
-        return told(200, access_token=self.TOKEN, expires_in=3599, token_type="Bearer")
+        return reply(200, access_token=self.TOKEN, expires_in=3599, token_type="Bearer")
 
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
         forms = {
@@ -150,39 +150,39 @@ class Gcp(Cloud):
             return Answer(404, "<html>The requested URL was not found</html>")
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             message = "Request had invalid authentication credentials."
-            return told(401, error={"code": 401, "message": message, "status": "UNAUTHENTICATED"})
+            return reply(401, error={"code": 401, "message": message, "status": "UNAUTHENTICATED"})
         if match[1] in self.denied:
             return self.DENIED
         if method == "POST":
             return self._written(match[1], path, headers, body)
         if match[1] not in self.values:
-            return told(404, error={"code": 404, "message": "Secret not found or has no versions."})
+            return reply(404, error={"code": 404, "message": "Secret not found or has no versions."})
         data = base64.b64encode(self.values[match[1]].encode()).decode()
-        return told(200, name="projects/1/secrets/x/versions/1", payload={"data": data, "dataCrc32c": "1"})
+        return reply(200, name="projects/1/secrets/x/versions/1", payload={"data": data, "dataCrc32c": "1"})
 
     def _written(self, secret: str, path: str, headers: Headers, body: bytes) -> Answer:
         content = json.loads(body)
         if headers.get("Content-Type") != "application/json":
-            return told(400, error={"code": 400, "message": "Invalid JSON payload received."})
+            return reply(400, error={"code": 400, "message": "Invalid JSON payload received."})
         versions = self.versions.setdefault(secret, {})
         if path.endswith(":addVersion"):
             versions[len(versions) + 1] = "ENABLED"
             self.values[secret] = base64.b64decode(content["payload"]["data"], validate=True).decode()
-            return told(200, name=f"projects/1/secrets/{secret}/versions/{len(versions)}", state="ENABLED")
+            return reply(200, name=f"projects/1/secrets/{secret}/versions/{len(versions)}", state="ENABLED")
         version = int(path.rpartition("/")[2].partition(":")[0])
         if self.destroying or versions.get(version) != "ENABLED":
-            return self.destroying or told(400, error={"code": 400, "status": "FAILED_PRECONDITION"})
+            return self.destroying or reply(400, error={"code": 400, "status": "FAILED_PRECONDITION"})
         versions[version] = "DESTROYED"
-        return told(200, name=f"projects/1/secrets/{secret}/versions/{version}", state="DESTROYED")
+        return reply(200, name=f"projects/1/secrets/{secret}/versions/{version}", state="DESTROYED")
 
 
 class Azure(Cloud):
     METADATA_PATH = "/metadata/"
     PERMISSION = "Microsoft.KeyVault/vaults/secrets/getSecret/action"
     WRITING = "Microsoft.KeyVault/vaults/secrets/setSecret/action"
-    DENIED = told(403, error={"code": "Forbidden", "message": "Caller is not authorized.\r\nCaller: appid=1"})
-    THROTTLED = told(429, error={"code": "Throttled", "message": "Request was not processed: too many requests."})
-    NO_IDENTITY = told(400, error="invalid_request", error_description="Identity not found")
+    DENIED = reply(403, error={"code": "Forbidden", "message": "Caller is not authorized.\r\nCaller: appid=1"})
+    THROTTLED = reply(429, error={"code": "Throttled", "message": "Request was not processed: too many requests."})
+    NO_IDENTITY = reply(400, error="invalid_request", error_description="Identity not found")
 
     def adapter(self) -> AzureStore:
         return AzureStore(self.url, "0-1-2", READER, metadata=self.metadata)
@@ -194,27 +194,29 @@ class Azure(Cloud):
     def of_metadata(self, method: str, path: str, headers: Headers) -> Answer:
         at, _, query = path.partition("?")
         if headers.get("Metadata") != "true":
-            return told(400, error="bad_request_102", error_description="Required metadata header not specified")
+            return reply(400, error="bad_request_102", error_description="Required metadata header not specified")
         expected = {"api-version": "2018-02-01", "resource": "https://vault.azure.net", "client_id": "0-1-2"}
         if at != "/metadata/identity/oauth2/token" or dict(urllib.parse.parse_qsl(query)) != expected:
-            return told(400, error="invalid_request", error_description="missing or wrong parameter")
-        return told(200, access_token=self.TOKEN, expires_in="3599", resource=expected["resource"], token_type="Bearer")
+            return reply(400, error="invalid_request", error_description="missing or wrong parameter")
+        return reply(
+            200, access_token=self.TOKEN, expires_in="3599", resource=expected["resource"], token_type="Bearer"
+        )
 
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
         match = re.fullmatch(r"/secrets/([0-9a-zA-Z-]{1,127})\?api-version=2025-07-01", path)
         if method not in ("GET", "PUT") or not match:
-            return told(400, error={"code": "BadParameter", "message": "The request URI contains an invalid name"})
+            return reply(400, error={"code": "BadParameter", "message": "The request URI contains an invalid name"})
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
-            return told(401, error={"code": "Unauthorized", "message": "[TokenExpired] Error validating token"})
+            return reply(401, error={"code": "Unauthorized", "message": "[TokenExpired] Error validating token"})
         if match[1] in self.denied:
             return self.DENIED
         if method == "PUT":
             if headers.get("Content-Type") != "application/json":
-                return told(415, error={"code": "UnsupportedMediaType"})
+                return reply(415, error={"code": "UnsupportedMediaType"})
             self.values[match[1]] = json.loads(body)["value"]
         if match[1] not in self.values:
-            return told(404, error={"code": "SecretNotFound", "message": "not found in this key vault"})
-        return told(200, value=self.values[match[1]], id=f"https://a.vault.azure.net/secrets/{match[1]}/1")
+            return reply(404, error={"code": "SecretNotFound", "message": "not found in this key vault"})
+        return reply(200, value=self.values[match[1]], id=f"https://a.vault.azure.net/secrets/{match[1]}/1")
 
 
 def moto() -> ThreadedMotoServer:
@@ -227,8 +229,8 @@ class Aws(Cloud):
     METADATA_PATH = "/latest/"
     PERMISSION = "secretsmanager:GetSecretValue, kms:Decrypt"
     WRITING = "secretsmanager:PutSecretValue, kms:GenerateDataKey, kms:Decrypt"
-    DENIED = told(400, __type="AccessDeniedException", Message="Access to KMS is not allowed")
-    THROTTLED = told(400, __type="ThrottlingException", message="Rate exceeded")
+    DENIED = reply(400, __type="AccessDeniedException", Message="Access to KMS is not allowed")
+    THROTTLED = reply(400, __type="ThrottlingException", message="Rate exceeded")
     NO_IDENTITY = Answer(404, "<html>404 - Not Found</html>")
 
     server: ThreadedMotoServer
@@ -270,11 +272,11 @@ class Aws(Cloud):
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
         proof, sent_at = headers["Authorization"], headers["X-Amz-Date"]
         if self.expired or headers.get("X-Amz-Security-Token") != self.role.token:
-            return told(403, __type="ExpiredTokenException", message="The security token in the request is expired")
+            return reply(403, __type="ExpiredTokenException", message="The security token in the request is expired")
         if proof != self._proof(method, path, headers, body):
-            return told(403, __type="InvalidSignatureException", message="The request signature does not match")
+            return reply(403, __type="InvalidSignatureException", message="The request signature does not match")
         if abs(time.time() + self.clock_ahead_s - timegm(time.strptime(sent_at, "%Y%m%dT%H%M%SZ"))) > 300:
-            return told(403, __type="InvalidSignatureException", message=f"Signature expired: {sent_at} is earlier")
+            return reply(403, __type="InvalidSignatureException", message=f"Signature expired: {sent_at} is earlier")
         if json.loads(body)["SecretId"] in self.denied:
             return self.DENIED
         return self._relayed(method, path, headers, body)

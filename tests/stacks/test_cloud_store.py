@@ -28,7 +28,7 @@ from stacks import certificates
 from stacks.certificates import Request
 from stacks.cloud_store import bundle_name
 from tests.control_plane import csi_support
-from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
+from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, reply, serve
 from tests.userdata.placed import boot
 
 PROGRAM_BYTES = 5120
@@ -312,7 +312,7 @@ def test_a_clock_that_invalidates_signatures_is_reported(aws: Aws, ask: Ask, ahe
 
 
 def test_a_role_that_cannot_be_assumed_is_reported(aws: Aws, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = told(200, Code="AssumeRoleUnauthorizedAccess", Message="EC2 cannot assume the role r.")
+    refusal = reply(200, Code="AssumeRoleUnauthorizedAccess", Message="EC2 cannot assume the role r.")
     original = aws.of_metadata
     monkeypatch.setattr(
         aws, "of_metadata", lambda *request: refusal if request[1].endswith("-role") else original(*request)
@@ -324,7 +324,7 @@ def test_a_role_that_cannot_be_assumed_is_reported(aws: Aws, ask: Ask, monkeypat
 
 @pytest.mark.parametrize("status", [404, 410, 429])
 def test_azure_metadata_can_be_retried_while_it_is_updated(ask: Ask, status: int) -> None:
-    cloud = Azure(metadata_fault=told(status, error="updating"))
+    cloud = Azure(metadata_fault=reply(status, error="updating"))
     stop = serve(cloud)
     done = ask(cloud, "a")
     stop()

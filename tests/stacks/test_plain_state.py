@@ -67,8 +67,8 @@ def test_the_way_out_of_a_login_names_it_to_menagerie_which_prefers_the_folder(s
     variable, *command = shlex.split(move)
     name, _, url = variable.partition("=")
     assert command == ["./menagerie", "state", "move", "ibis"]
-    found = chosen("ibis", state, state.parents[1], {name: url}, is_lab=False)
-    assert found.url == "azblob://team?storage_account=apes"
+    backend = chosen("ibis", state, state.parents[1], {name: url}, is_lab=False)
+    assert backend.url == "azblob://team?storage_account=apes"
 
 
 def test_without_any_setting_the_cli_goes_to_pulumi_cloud(state: Path) -> None:

@@ -58,7 +58,7 @@ class Memory:
         own = {"manager": MANAGER, "operation": "Apply", "fieldsV1": now}
         existing["metadata"]["managedFields"] = [own]
 
-    def seen(self, roster: Roster, settings: Tenancy) -> TenancyState:
+    def state(self, roster: Roster, settings: Tenancy) -> TenancyState:
         things = self.objects.values()
         spaces = {each["metadata"]["name"]: space_of(each, settings) for each in things if each["kind"] == "Namespace"}
         inside = {
@@ -74,7 +74,7 @@ class Memory:
         return TenancyState(copy.deepcopy(spaces), copy.deepcopy(ours), others, copy.deepcopy(inside), self.last)
 
     def planned(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> TenancyPlan:
-        return plan(roster, self.seen(roster, settings), settings, today)
+        return plan(roster, self.state(roster, settings), settings, today)
 
     def sync(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> TenancyPlan:
         planned_ = self.planned(roster, settings, today)

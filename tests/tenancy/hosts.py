@@ -53,8 +53,8 @@ def capacity(server: Server, cluster: Cluster) -> Capacity:
 
 def converge(server: Server, cluster: Cluster, *, evict: bool = False) -> tuple[CapacityReview, Applied]:
     own = capacity(server, cluster)
-    found = own.look(accept_loss=True)
-    return found, own.apply(found, evict=evict)
+    review = own.look(accept_loss=True)
+    return review, own.apply(review, evict=evict)
 
 
 def teams(server: Server) -> dict[str, tuple[str, str]]:

@@ -86,8 +86,8 @@ class Server:
 
     def sync(self, roster: Roster, settings: Tenancy, *, accept_loss: bool = True) -> tuple[SyncReview, Applied]:
         sync_ = Sync(self, Given(roster), settings)
-        found = sync_.look(accept_loss=accept_loss)
-        return found, sync_.apply(found)
+        review = sync_.look(accept_loss=accept_loss)
+        return review, sync_.apply(review)
 
     def versions(self) -> Mapping[str, str]:
         """Return path -> version of everything that a sync may write."""

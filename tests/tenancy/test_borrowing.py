@@ -99,8 +99,8 @@ def test_idle_hosts_are_borrowed_and_returned_with_time_for_a_checkpoint(server:
         submit(server, "dan", "user-dan", f"borrows-{number}", priorityClassName=BORROWED)
     at = {runs(server, "user-dan", f"borrows-{number}"): f"borrows-{number}" for number in range(2)}
     assert set(at) == {"workers-0", "workers-1"}
-    found = hosts.capacity(server, cluster).look()
-    assert ({pod.name for host in found.hosts for pod in host.pods if pod.borrowed}, found.plan.moves) == (
+    review = hosts.capacity(server, cluster).look()
+    assert ({pod.name for host in review.hosts for pod in host.pods if pod.borrowed}, review.plan.moves) == (
         {"user-dan/borrows-0", "user-dan/borrows-1"}, (),
     )  # fmt: skip
 

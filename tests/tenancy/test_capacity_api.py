@@ -55,12 +55,12 @@ def versions(server: Server) -> dict[str, str]:
 
 def test_hosts_become_their_teams_and_a_second_run_changes_nothing(server: Server, build: Build) -> None:
     cluster = allocated(build, robotics=1, vision=1)
-    found, applied = converge(server, cluster)
-    assert (applied.failed, len(applied.changes)) == ((), found.changes)
+    review, applied = converge(server, cluster)
+    assert (applied.failed, len(applied.changes)) == ((), review.changes)
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": NOBODY}
     before = versions(server)
-    found, applied = converge(server, cluster)
-    assert (found.changes, applied.changes, versions(server)) == (0, (), before)
+    review, applied = converge(server, cluster)
+    assert (review.changes, applied.changes, versions(server)) == (0, (), before)
 
 
 def test_a_changed_or_deleted_policy_is_restored(server: Server, build: Build) -> None:
@@ -70,8 +70,8 @@ def test_a_changed_or_deleted_policy_is_restored(server: Server, build: Build) -
     policy = f"{group}/validatingadmissionpolicies/menagerie-team-pods"
     server.real.call("PATCH", policy, {"spec": {"failurePolicy": "Ignore"}}, "application/merge-patch+json")
     server.real.call("DELETE", f"{group}/mutatingadmissionpolicybindings/menagerie-team-tolerations")
-    found, applied = converge(server, cluster)
-    assert {rule.what: rule.reason for rule in found.rules} == {
+    review, applied = converge(server, cluster)
+    assert {rule.what: rule.reason for rule in review.rules} == {
         "ValidatingAdmissionPolicy menagerie-team-pods": "spec.failurePolicy is Ignore, not Fail",
         "MutatingAdmissionPolicyBinding menagerie-team-tolerations": "it is missing",
     }
@@ -126,13 +126,13 @@ def test_a_busy_host_waits_for_its_pods_and_nothing_is_evicted(server: Server, b
         run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
     hosts.end(server, "team-robotics", "train-1")
     cluster = allocated(build, robotics=1, vision=2)
-    found, _ = converge(server, cluster)
-    assert [(move.verb, move.host.name, move.waits) for move in found.plan.moves] == [
+    review, _ = converge(server, cluster)
+    assert [(move.verb, move.host.name, move.waits) for move in review.plan.moves] == [
         (MoveVerb.GIVE, "workers-1", ()), (MoveVerb.CLOSE, "workers-2", ("team-robotics/train-2",)),
     ]  # fmt: skip
     assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": ("robotics", "vision")}
-    found, applied = converge(server, cluster)
-    assert ([move.verb for move in found.plan.moves], applied.changes) == ([MoveVerb.WAIT], ())
+    review, applied = converge(server, cluster)
+    assert ([move.verb for move in review.plan.moves], applied.changes) == ([MoveVerb.WAIT], ())
     assert server.real.call("GET", "/api/v1/namespaces/team-robotics/pods/train-2")[1]["metadata"].get("deletionTimestamp") is None  # fmt: skip
     hosts.end(server, "team-robotics", "train-2")
     converge(server, cluster)
@@ -162,8 +162,8 @@ def test_on_request_pods_that_a_move_waits_for_are_evicted_within_their_budgets(
 def test_a_host_that_joins_gets_its_team_while_the_directory_is_down(server: Server, build: Build) -> None:
     server.real.call("DELETE", "/api/v1/nodes/workers-1")
     cluster = allocated(build, robotics=3)
-    found, _ = converge(server, cluster)
-    assert found.plan.notices == (
+    review, _ = converge(server, cluster)
+    assert review.plan.notices == (
         "robotics has 2 of its 3 hosts of workers, which has 2 hosts now; it gets hosts that join in the next run",
     )
     hosts.join(server, "workers-1")
@@ -176,8 +176,8 @@ def test_a_team_that_left_keeps_its_hosts_until_its_allocation_is_removed(server
     converge(server, cluster)
     assert cluster.spec.tenancy
     server.sync(roster("ana bo", robotics="ana"), cluster.spec.tenancy)
-    found, _ = converge(server, cluster)
-    assert [text.partition(" since ")[0] for text in found.plan.conflicts] == ["vision has been frozen"]
+    review, _ = converge(server, cluster)
+    assert [text.partition(" since ")[0] for text in review.plan.conflicts] == ["vision has been frozen"]
     assert teams(server)["workers-1"] == V
     converge(server, allocated(build, robotics=1))
     assert teams(server)["workers-1"] == NOBODY
@@ -188,8 +188,8 @@ def test_a_class_at_or_below_the_borrowers_is_reported(server: Server, build: Bu
     low = {"metadata": {"name": "lowest"}, "value": -2_000_000}
     server.real.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", low)
     try:
-        found, _ = converge(server, allocated(build))
-        (notice,) = found.plan.notices
+        review, _ = converge(server, allocated(build))
+        (notice,) = review.plan.notices
         assert notice.startswith(
             "PriorityClass lowest has value -2000000, which is not above that of menagerie-borrowed"
         )

@@ -59,9 +59,9 @@ PODS = st.builds(
 HOSTS = st.lists(
     st.builds(TeamHost, st.just(""), st.just("p"), NAMES, NAMES, st.booleans(), st.lists(PODS, max_size=2).map(tuple)),
     max_size=8,
-).map(lambda found: tuple(replace(each, name=f"h{index}") for index, each in enumerate(found)))
+).map(lambda hosts: tuple(replace(each, name=f"h{index}") for index, each in enumerate(hosts)))
 ALLOCATIONS = st.dictionaries(st.sampled_from(["a", "b", "c", "nobody"]), st.integers(0, 5)).map(
-    lambda found: allocations(*found.items())
+    lambda counts: allocations(*counts.items())
 )
 FEW = hypothesis_settings(max_examples=60)
 

@@ -50,8 +50,8 @@ def test_policies_of_one_release_work_in_the_other(build: Callable[..., Cluster]
             with serving(of(version), folder, "--etcd-servers", etcd, *early(version)) as real:
                 server = Server(real, folder)
                 real.call("POST", "/api/v1/namespaces", SPACE)
-                found, applied = converge(server, cluster)
-                assert (applied.failed, bool(found.rules)) == ((), number == 0), [rule.reason for rule in found.rules]
+                review, applied = converge(server, cluster)
+                assert (applied.failed, bool(review.rules)) == ((), number == 0), [rule.reason for rule in review.rules]
                 until(lambda server=server: given(server) == expected)
 
 

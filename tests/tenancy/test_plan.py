@@ -54,7 +54,7 @@ def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
 def rosters(draw: st.DrawFn) -> Roster:
     ids = draw(st.sets(st.sampled_from(IDS), min_size=1))
     people = {id: Person(id, state=draw(st.sampled_from(PersonState))) for id in sorted(ids)}
-    some = st.sets(st.sampled_from(sorted(ids))).map(lambda found: tuple(sorted(found)))
+    some = st.sets(st.sampled_from(sorted(ids))).map(lambda subset: tuple(sorted(subset)))
     teams = {name: Team(name, draw(some), draw(some)) for name in sorted(draw(st.sets(st.sampled_from(NAMES))))}
     return Roster(people, teams)
 
@@ -170,26 +170,26 @@ def test_a_loss_of_half_the_directory_is_refused(before: Roster, now: Roster) ->
     memory = Memory()
     memory.sync(before, SETTINGS)
     gone = len(before.active - now.active)
-    refused = refusals(now, memory.seen(now, SETTINGS), SETTINGS)
+    refused = refusals(now, memory.state(now, SETTINGS), SETTINGS)
     halved = gone * 2 >= len(before.active)
     teams = before.teams and len(before.teams.keys() - now.teams.keys()) * 2 >= len(before.teams)
     members = before.memberships and (before.memberships - now.memberships) * 2 >= before.memberships
     assert bool(refused) == bool(not now.active or halved or teams or members)
-    accepted = refusals(now, memory.seen(now, SETTINGS), SETTINGS, accept_loss=True)
+    accepted = refusals(now, memory.state(now, SETTINGS), SETTINGS, accept_loss=True)
     assert bool(accepted) == (not now.active)
 
 
 def test_a_loss_is_detected_from_the_remembered_sizes_without_any_namespace() -> None:
-    seen = TenancyState(last=sizes(roster("ana bo cleo dan")))
-    (text,) = refusals(roster("ana bo"), seen, SETTINGS)
+    state = TenancyState(last=sizes(roster("ana bo cleo dan")))
+    (text,) = refusals(roster("ana bo"), state, SETTINGS)
     assert text.startswith("2 of 4 people are missing; tenancy.refuse_loss refuses a loss of 50% or more")
-    assert refusals(roster("ana bo cleo"), seen, SETTINGS) == ()
+    assert refusals(roster("ana bo cleo"), state, SETTINGS) == ()
 
 
 def test_a_directory_of_as_many_different_people_is_a_loss_of_everybody() -> None:
     memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
-    (text,) = refusals(roster("dan eve fay"), memory.seen(roster("dan"), SETTINGS), SETTINGS)
+    (text,) = refusals(roster("dan eve fay"), memory.state(roster("dan"), SETTINGS), SETTINGS)
     assert text.startswith("3 of 3 people are missing")
 
 
@@ -197,7 +197,7 @@ def test_a_changed_prefix_would_freeze_everybody_and_is_refused() -> None:
     memory = Memory()
     memory.sync(roster(), SETTINGS)
     other = SETTINGS.model_copy(update={"people": PeopleAllowance(prefix="u-")})
-    (text,) = refusals(roster(), memory.seen(roster(), other), other)
+    (text,) = refusals(roster(), memory.state(roster(), other), other)
     assert text.startswith("3 of 3 people are missing")
 
 
@@ -207,7 +207,7 @@ def test_the_loss_that_is_refused_is_a_setting(limit: str, refused: bool) -> Non
     memory.sync(roster("ana bo cleo"), SETTINGS)
     settings = SETTINGS.model_copy(update={"refuse_loss": limit})
     now = roster("ana bo")
-    assert bool(refusals(now, memory.seen(now, settings), settings)) is refused
+    assert bool(refusals(now, memory.state(now, settings), settings)) is refused
 
 
 def test_the_workloads_of_people_who_left_run_on_but_nothing_new_starts() -> None:

@@ -68,9 +68,9 @@ def synced(server: Server, who=ALL, settings: Tenancy = SETTINGS) -> None:
 
 def test_after_a_sync_a_second_one_changes_nothing(server: Server) -> None:
     for who, settings in ((ALL, SETTINGS), (roster("ana bo", robotics="ana"), STOPPING), (ALL, Tenancy(directory=SETTINGS.directory)), (ALL, SETTINGS)):  # fmt: skip
-        found, applied = server.sync(who, settings)
-        assert (applied.failed, len(applied.changes)) == ((), len(found.plan.changes))
-        assert found.plan.changes
+        review, applied = server.sync(who, settings)
+        assert (applied.failed, len(applied.changes)) == ((), len(review.plan.changes))
+        assert review.plan.changes
         before = server.versions()
         again, _ = server.sync(who, settings)
         assert again.plan.changes == ()
@@ -131,8 +131,8 @@ def test_owners_share_their_rights_and_cannot_grant_more(server: Server) -> None
         assert "attempting to grant RBAC permissions not currently held" in server.said
     assert server.as_("ana", "POST", bindings, bound("guest", "edit", "dan")) == CREATED
     until(lambda: makes(server, "dan", "team-robotics"))
-    found, _ = server.sync(ALL, SETTINGS)
-    assert (found.plan.changes, makes(server, "dan", "team-robotics")) == ((), True)
+    review, _ = server.sync(ALL, SETTINGS)
+    assert (review.plan.changes, makes(server, "dan", "team-robotics")) == ((), True)
 
 
 def test_an_owners_changes_to_our_bindings_are_undone(server: Server) -> None:
@@ -221,8 +221,8 @@ def test_workloads_are_stopped_if_the_settings_say_so_and_return(server: Server)
     until(lambda: len(server.get(pods)["items"]) == 3)
 
     gone = roster("ana bo cleo", robotics="ana* bo")
-    found, _ = server.sync(gone, STOPPING)
-    assert {(change.verb, change.key[0]) for change in found.plan.changes if change.verb == "patch"} == {
+    review, _ = server.sync(gone, STOPPING)
+    assert {(change.verb, change.key[0]) for change in review.plan.changes if change.verb == "patch"} == {
         ("patch", "Deployment"),
         ("patch", "CronJob"),
     }
@@ -243,8 +243,8 @@ def test_additions_of_others_stay_and_drift_in_our_fields_is_corrected(server: S
     labels = {"cost-centre": "7", "menagerie.dev/team": "vision", "menagerie.dev/tenant": None}
     server.real.call("PATCH", space, {"metadata": {"labels": labels}}, merge)
     server.real.call("PATCH", quota, {"spec": {"hard": {"services": "5", "limits.memory": "9Ti"}}}, merge)
-    found, _ = server.sync(ALL, SETTINGS)
-    reasons = {change.key[0]: change.reason for change in found.plan.changes}
+    review, _ = server.sync(ALL, SETTINGS)
+    reasons = {change.key[0]: change.reason for change in review.plan.changes}
     assert reasons == {
         "Namespace": "metadata.labels.menagerie.dev/tenant is missing, not team; "
         "metadata.labels.menagerie.dev/team is vision, not robotics",
@@ -265,9 +265,9 @@ def test_a_sync_that_was_killed_anywhere_is_completed_by_the_next(server: Server
     number = 0
     while not cut_after(number, Sync(server, Given(gone), SETTINGS)):
         number += 1
-    found, _ = server.sync(gone, SETTINGS)
-    assert found.plan.changes == ()
-    frozen = {each.name for each in found.state.spaces.values() if each.frozen}
+    review, _ = server.sync(gone, SETTINGS)
+    assert review.plan.changes == ()
+    frozen = {each.name for each in review.state.spaces.values() if each.frozen}
     assert frozen == {"user-bo", "user-cleo", "team-vision"}
 
 
@@ -275,13 +275,13 @@ def test_a_refused_directory_changes_nothing(server: Server) -> None:
     server.sync(ALL, SETTINGS)
     before = server.versions()
     sync = Sync(server, Given(roster("ana", robotics="ana*")), SETTINGS)
-    found = sync.look()
-    assert [text.split(" are missing since ")[0] for text in found.refused] == [
+    review = sync.look()
+    assert [text.split(" are missing since ")[0] for text in review.refused] == [
         "2 of 3 people", "1 of 2 teams", "2 of 3 memberships",
     ]  # fmt: skip
-    assert found.plan.changes == ()
+    assert review.plan.changes == ()
     with pytest.raises(ValueError, match="never applied"):
-        sync.apply(found)
+        sync.apply(review)
     assert Sync(server, Given(roster("", "")), SETTINGS).look(accept_loss=True).refused
     with pytest.raises(FailedError, match="it does not answer"):
         Sync(server, Given(directory_error("ldaps://x", ["it does not answer"])), SETTINGS).look()
@@ -294,8 +294,8 @@ def test_a_namespace_that_is_being_deleted_waits(server: Server) -> None:
     held = {"metadata": {"name": "held", "finalizers": ["menagerie.dev/test"]}}
     server.real.call("POST", f"{path}/configmaps", held)
     server.real.call("DELETE", path)
-    found, applied = server.sync(ALL, SETTINGS)
-    assert (found.plan.conflicts, applied.failed) == (
+    review, applied = server.sync(ALL, SETTINGS)
+    assert (review.plan.conflicts, applied.failed) == (
         ("namespace team-vision of team vision is being deleted; when it is gone, the next run creates it again",), (),
     )  # fmt: skip
     server.real.call(

@@ -68,10 +68,10 @@ def test_messages_of_an_installed_command_name_pages_that_exist(site: Path, tmp_
     spec = tmp_path / "inventories" / "koala" / "cluster.yaml"
     spec.parent.mkdir(parents=True)
     spec.write_text("nothing: 1\n")
-    told = run(site, tmp_path, "check").stderr
-    (page,) = {word for word in told.split() if word.endswith("errors.md")}
+    message = run(site, tmp_path, "check").stderr
+    (page,) = {word for word in message.split() if word.endswith("errors.md")}
     assert Path(page).is_absolute()
-    assert Path(page).is_file(), told
+    assert Path(page).is_file(), message
     document = json.loads(run(site, tmp_path, "check", "--json").stdout)
     assert '"docs/reference/errors.md#' in json.dumps(document)
 

@@ -28,7 +28,7 @@ class Remembered:
     def __init__(self) -> None:
         self.offers = Offers()
         self.report: object = None
-        self.seen: list[Offers] = []
+        self.history: list[Offers] = []
 
 
 START = Path(__file__).resolve().parents[2] / "docs" / "start"
@@ -180,11 +180,11 @@ def test_a_keys_policy_may_name_only_service_linked_roles_that_exist() -> None:
 def test_the_stack_is_created_in_the_strict_account_and_everything_else_in_a_generous_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    account, seen = Remembered(), dict[Stage, Offers]()
+    account, by_stage = Remembered(), dict[Stage, Offers]()
 
     def remember(stage: Stage) -> Any:
         def run(account: Remembered) -> stages.Observation:
-            seen[stage] = account.offers
+            by_stage[stage] = account.offers
             return stages.Observation("")
 
         return run
@@ -193,8 +193,8 @@ def test_the_stack_is_created_in_the_strict_account_and_everything_else_in_a_gen
     monkeypatch.setattr(stages, "opened", lambda *_: nullcontext(account))
     generous = Offers(vcpus=lambda _, __: 7)
     stages.validate(load_cluster(SPEC), lambda _: None, tmp_path, tmp_path, generous)
-    is_strict = {stage: offers.slow_grants > 0 for stage, offers in seen.items()}
+    is_strict = {stage: offers.slow_grants > 0 for stage, offers in by_stage.items()}
     assert {stage for stage, strict_ in is_strict.items() if strict_} == {Stage.PREVIEW, Stage.UP}
-    assert not seen[Stage.UP].services("azure", "Microsoft.Sql")
-    assert seen[Stage.UPDATE] is generous
-    assert {offers.vcpus("aws", "") for offers in seen.values()} == {7}
+    assert not by_stage[Stage.UP].services("azure", "Microsoft.Sql")
+    assert by_stage[Stage.UPDATE] is generous
+    assert {offers.vcpus("aws", "") for offers in by_stage.values()} == {7}

@@ -25,7 +25,7 @@ def example(name: str, **changes: Any) -> Cluster:
     return cluster.model_copy(update={"spec": ClusterSpec.model_validate(spec)})
 
 
-def found(cluster: Cluster, *records: Record) -> list[Finding]:
+def findings(cluster: Cluster, *records: Record) -> list[Finding]:
     world = World()
     for record in records:
         world.put(record)
@@ -33,7 +33,7 @@ def found(cluster: Cluster, *records: Record) -> list[Finding]:
 
 
 def test_an_excess_is_a_warning_with_its_sum() -> None:
-    (finding,) = found(example("aws-small"))
+    (finding,) = findings(example("aws-small"))
     assert (finding.rule, finding.severity, finding.path) == ("quota", "warning", ("control_plane",))
     assert finding.message == (
         "small needs 34 vCPUs of quota 'Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances', and 170 when "
@@ -49,7 +49,7 @@ def test_machines_count_against_the_quota_of_their_family_and_spot_ones_against_
         "spare": {"machine": "c7i.xlarge", "max": 3, "spot": True},
         "cards": {"machine": "g6.xlarge", "max": 2, "image": "ami-0123456789abcdef0"},
     }
-    messages = [finding.message for finding in found(example("aws-small", pools=pools))]
+    messages = [finding.message for finding in findings(example("aws-small", pools=pools))]
     p5, g6, standard, spot = messages
     assert "needs 0 vCPUs of quota 'Running On-Demand P instances', and 384 when" in p5
     assert "'Running On-Demand G and VT instances', and 8 when" in g6
@@ -58,23 +58,23 @@ def test_machines_count_against_the_quota_of_their_family_and_spot_ones_against_
 
 
 def test_azure_counts_all_machines_of_a_region() -> None:
-    (finding,) = found(example("azure-small"))
+    (finding,) = findings(example("azure-small"))
     assert "needs 36 vCPUs of quota 'Total Regional vCPUs', and 180 when every pool is at its max" in finding.message
 
 
 def test_a_cluster_that_fits_needs_no_request() -> None:
     small = {"machine": "Standard_D2s_v5", "api_servers": 2}
     cluster = example("azure-small", **small, pools={"cpu": {"machine": "Standard_D2s_v5", "min": 0, "max": 2}})
-    assert [finding.message for finding in found(cluster)] == []
+    assert [finding.message for finding in findings(cluster)] == []
 
 
 @pytest.mark.parametrize("name", ["gcp-small", "ibis"])
 def test_google_documents_no_defaults_to_compare_with(name: str) -> None:
-    assert found(example(name)) == []
+    assert findings(example(name)) == []
 
 
 def test_a_spec_with_the_accounts_own_quota_gets_no_warning_about_vcpus() -> None:
-    assert found(example("aws-small", vcpu_quota=500)) == []
+    assert findings(example("aws-small", vcpu_quota=500)) == []
 
 
 def test_addresses_and_networks_are_counted_in_the_cloud() -> None:
@@ -82,6 +82,6 @@ def test_addresses_and_networks_are_counted_in_the_cloud() -> None:
         return Record("aws:ec2/eip:Eip", f"eipalloc-{number}", "", "eu-central-1", {}, {})
 
     cluster = example("aws-small", vcpu_quota=500)
-    assert found(cluster, *map(record, range(5))) == []
-    (finding,) = found(cluster, *map(record, range(6)))
+    assert findings(cluster, *map(record, range(5))) == []
+    (finding,) = findings(cluster, *map(record, range(6)))
     assert "small needs 6 of quota 'Elastic IP addresses per Region'; its default is 5" in finding.message

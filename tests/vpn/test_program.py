@@ -123,9 +123,9 @@ def test_frrs_running_configuration_is_compared_without_the_host_name() -> None:
 def test_what_frr_before_10_does_anyway_is_no_difference(
     monkeypatch: pytest.MonkeyPatch, version: str, steps: list[str]
 ) -> None:
-    told = {
+    outputs = {
         routes.RELOAD: "\nLines To Add\n============\nno ip nht resolve-via-default\n",
         "vtysh": f"FRRouting {version} (edge-1) on Linux(6.1.0).\n",
     }
-    monkeypatch.setattr(routes.host, "run", lambda *command: told[command[0]])
+    monkeypatch.setattr(routes.host, "run", lambda *command: outputs[command[0]])
     assert routes.apply(True) == steps

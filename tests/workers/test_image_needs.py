@@ -38,13 +38,13 @@ CALLS = {"run", "Popen", "check_output", "check_call"}
 @pytest.fixture(scope="module")
 def needs() -> dict[str, dict[str, Needs]]:
     """Return cloud -> kind of host -> needs, from every example of the cloud."""
-    found: dict[str, dict[str, Needs]] = {}
+    by_cloud: dict[str, dict[str, Needs]] = {}
     for cloud, names in EXAMPLES.items():
         for name in names:
             cluster = load_cluster(ROOT / "examples" / name / "cluster.yaml")
             for kind, each in of_cluster(cluster, plan(cluster)).items():
-                found.setdefault(cloud, {})[f"{name}: {kind}"] = each
-    return found
+                by_cloud.setdefault(cloud, {})[f"{name}: {kind}"] = each
+    return by_cloud
 
 
 @pytest.mark.parametrize("release", Release)
@@ -68,7 +68,7 @@ def test_a_package_that_no_image_has_is_found_missing() -> None:
 
 def called(folder: str) -> set[str]:
     """Return the programs that the programs in a folder call by a literal name."""
-    found = set()
+    programs = set()
     root = ROOT / folder
     named = [path for path in root.rglob("*") if path.suffix == ".py" or (path.is_file() and not path.suffix)]
     for path in (path for path in named if not folder.startswith("stacks") or path.name.startswith("menagerie_")):
@@ -78,8 +78,8 @@ def called(folder: str) -> set[str]:
                 if isinstance(first, ast.List | ast.Tuple) and first.elts:
                     first = first.elts[0]
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                    found.add(first.value)
-    return found
+                    programs.add(first.value)
+    return programs
 
 
 def test_programs_of_hosts_call_only_programs_that_are_listed() -> None:
@@ -126,11 +126,11 @@ def test_the_manifest_of_a_machine_says_what_it_has(tmp_path: Path, capsys: Any)
 def test_the_recipe_installs_what_hosts_and_gpus_need(needs) -> None:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites both lists."""
     every = [each for kinds in needs.values() for kind, each in kinds.items() if not kind.endswith("edge routers")]
-    wanted = {name for each in every for name in each.packages}
-    wanted |= {PROVIDERS[name] for each in every for name in each.programs if name not in GPU}
+    debs = {name for each in every for name in each.packages}
+    debs |= {PROVIDERS[name] for each in every for name in each.programs if name not in GPU}
     role = yaml.safe_load((ROOT / "roles/gpu/defaults/main.yml").read_text())
     nvidia = [*role["gpu_driver_packages"], *role["gpu_packages"]]
-    for name, listed in (("packages.txt", sorted(wanted)), ("nvidia-packages.txt", sorted(nvidia))):
+    for name, listed in (("packages.txt", sorted(debs)), ("nvidia-packages.txt", sorted(nvidia))):
         text = "# Written by `make golden`.\n" + "".join(f"{each}\n" for each in listed)
         if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
             (RECIPE / name).write_text(text)

@@ -84,9 +84,9 @@ def test_a_pool_that_does_not_grow_backs_off_and_its_pods_are_planned_elsewhere(
 def test_spot_machines_time_out_earlier_than_others() -> None:
     state = world(waits=pods("train", 1, gpus=8), supplies=(GPU_POOL, SPOT_POOL))
     memory = one_pass(state).memory
-    wanted = replace(state, groups={**state.groups, "spot": Group("spot", 1, 0, 8, ())})
-    assert acts(one_pass(later(wanted, 590), memory)) == []
-    assert acts(one_pass(later(wanted, 610), memory)) == [("grow", "gpu", 1)]
+    pending = replace(state, groups={**state.groups, "spot": Group("spot", 1, 0, 8, ())})
+    assert acts(one_pass(later(pending, 590), memory)) == []
+    assert acts(one_pass(later(pending, 610), memory)) == [("grow", "gpu", 1)]
 
 
 def test_a_machine_that_never_took_work_is_given_back() -> None:

@@ -124,11 +124,11 @@ def fit(waiting: list[Shape], hosts: list[tuple[PoolSupply, dict[str, int]]]) ->
     if not waiting:
         return True
     shape, *others = waiting
-    seen: list[tuple[str, dict[str, int]]] = []
+    tried: list[tuple[str, dict[str, int]]] = []
     for pool, free in hosts:
-        if (pool.name, free) in seen or obstacles(shape, Ground(pool, pool.labels, pool.taints)):
+        if (pool.name, free) in tried or obstacles(shape, Ground(pool, pool.labels, pool.taints)):
             continue
-        seen.append((pool.name, dict(free)))
+        tried.append((pool.name, dict(free)))
         if all(free.get(name, 0) >= amount for name, amount in shape.size.amounts):
             for name, amount in shape.size.amounts:
                 free[name] -= amount
