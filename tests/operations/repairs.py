@@ -46,7 +46,7 @@ def silence(fleet: World, *names: str) -> None:
         fleet.say(fleet.hosts[name], ready=False)
 
 
-def told(fleet: World, name: str, type_: str, status: str, reason: str, message: str) -> None:
+def report_condition(fleet: World, name: str, type_: str, status: str, reason: str, message: str) -> None:
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     condition = {"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": at}
     fleet.merge(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [condition]}})
@@ -92,7 +92,7 @@ def mend(
     power: Power | None = None,
     *,
     back_s: float = 30,
-    found: RepairPlan | None = None,
+    plan_: RepairPlan | None = None,
     **more: Any,
 ) -> dict[str, RepairResult]:
     power = power or NoPower()
@@ -106,10 +106,10 @@ def mend(
         **more,
     }
     here = around(cluster, fleet)
-    found = found or look(cluster, fleet, power)
+    plan_ = plan_ or look(cluster, fleet, power)
     repairs = Repairs(here, Tools(**tools))
-    rolled = repairs.run(found, found.allowed, lambda _: None)
-    assert not rolled.why_stopped or len(repairs.results) < len(found.allowed), rolled
+    rolled = repairs.run(plan_, plan_.allowed, lambda _: None)
+    assert not rolled.why_stopped or len(repairs.results) < len(plan_.allowed), rolled
     return repairs.results
 
 

@@ -30,7 +30,7 @@ _NOTHING: Mapping[str, Any] = {"secrets": [], "downloads": [], "disks": [], "use
 
 
 class RolledHost:
-    """A host of the fleet. wanted: SHA-256 of the payload in its store. at: called with each step of menagerie-apply."""
+    """A host of the fleet. stored: SHA-256 of the payload in its store. at: called with each step of menagerie-apply."""
 
     def __init__(self, name: str, fleet: Fleet, units: Any, here: Mapping[Any, Member]) -> None:
         self.name, self._fleet, self._units, self._here = name, fleet, units, here
@@ -38,7 +38,7 @@ class RolledHost:
         self.kept, self.handed, self._files = self.root / "kept", self.root / "handed", self.root / "units"
         for folder in (self.kept, self.handed, self._files):
             folder.mkdir(parents=True)
-        self.wanted = ""
+        self.stored = ""
         self.at: Callable[[str], None] = lambda step: None
         self.restart_agent: Callable[[], None] = lambda: None
         self.restarts: list[str] = []
@@ -62,14 +62,14 @@ class RolledHost:
             path.unlink()
         (self.kept / f"payload-{sha256[:16]}").write_text(text)
         (self.kept / "payload.sha256").write_text(f"{sha256}  payload-{sha256[:16]}\n")
-        self.wanted = sha256
+        self.stored = sha256
         self._boot()
         for name in self._fleet_units():
             self._units.started[name] = self._after()
 
     def want(self, text: str) -> None:
         """Put a payload into the host's store, as `up` does."""
-        self.wanted = Payload(text).sha256
+        self.stored = Payload(text).sha256
 
     def is_active(self, unit: str) -> bool:
         return unit in self._running and self._running[unit][0].is_alive()
@@ -101,7 +101,7 @@ class RolledHost:
     def _placed(self) -> Any:
         module = placed.apply()
         module.PAYLOAD, module.HANDED, module.UNITS = self.kept / "payload.sha256", self.handed, self._files
-        module.ask_store = lambda names: {"payload.sha256": self.wanted}
+        module.ask_store = lambda names: {"payload.sha256": self.stored}
         module.write = _write
         module.run = self._systemctl
         module.succeeds = lambda command, timeout_s=60: self._systemctl(*command)

@@ -87,15 +87,15 @@ def test_each_kind_is_one_line_with_the_remaining_days(tmp_path: Path, nowhere: 
     assert items["of API servers"].detail == "364 days left at least (api-1); 1 checked"
 
 
-@pytest.mark.parametrize(("days", "told"), [(310, "54 days left, until "), (366, "expired on ")])
+@pytest.mark.parametrize(("days", "detail"), [(310, "54 days left, until "), (366, "expired on ")])
 def test_a_certificate_in_the_last_sixth_of_its_lifetime_is_reported(
-    tmp_path: Path, nowhere: int, days: int, told: str
+    tmp_path: Path, nowhere: int, days: int, detail: str
 ) -> None:
     with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
         items = by_name(access_to(port, nowhere), days)
     item = items["of API servers: api-1"]
     assert not item.ok
-    assert item.detail.startswith(told)
+    assert item.detail.startswith(detail)
     assert item.help == "./menagerie up lab"
 
 

@@ -185,7 +185,7 @@ def test_all_blockers_are_reported_at_once_and_nothing_is_changed(here: Site, bu
 def test_a_host_accepts_only_the_payload_in_its_store(here: Site, build: Any) -> None:
     want(here, build)
     for host in here.hosts.values():
-        host.wanted = "0" * 64
+        host.stored = "0" * 64
     with pytest.raises(FailedError, match="the store assigns payload 0000000000000000 to this host, not"):
         run(here)
     with pytest.raises(AgentError, match="sha256 is not 64 hexadecimal digits"):
@@ -204,7 +204,7 @@ def test_a_dry_run_lists_differing_flags_and_unchangeable_ones_are_refused(here:
 
 
 @pytest.mark.parametrize(
-    ("running", "wanted", "allowed", "refused"),
+    ("running", "target", "allowed", "refused"),
     [
         (["3.6.13", "3.6.14"], "3.6.1", set(), ""),
         (["3.6.14"], "3.7.0", set(), ""),
@@ -219,9 +219,9 @@ def test_a_dry_run_lists_differing_flags_and_unchangeable_ones_are_refused(here:
     ],
 )
 def test_etcd_versions_change_one_minor_release_at_a_time(
-    running: list[str], wanted: str, allowed: set[str], refused: str
+    running: list[str], target: str, allowed: set[str], refused: str
 ) -> None:
-    reason = roll.version_rule(running, wanted, allowed)
+    reason = roll.version_rule(running, target, allowed)
     assert (refused in reason) if refused else reason == ""
 
 

@@ -52,7 +52,7 @@ def pod(
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("pod", "expected"),
     [
         (pod(-1), True),
         (pod(1), False),
@@ -62,9 +62,9 @@ def pod(
         (pod(1, inits=(None,)), False),
     ],
 )
-def test_a_program_that_started_before_may_have_read_it_only_once(found: client.V1Pod, expected: bool) -> None:
+def test_a_program_that_started_before_may_have_read_it_only_once(pod: client.V1Pod, expected: bool) -> None:
     """A program that was restarted since has read it again."""
-    assert is_late(found, SINCE) is expected
+    assert is_late(pod, SINCE) is expected
 
 
 REFERENCE = client.V1EnvVarSource(
@@ -73,7 +73,7 @@ REFERENCE = client.V1EnvVarSource(
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("pod", "expected"),
     [
         (pod(-1, volume=None), False),
         (pod(-1, volume=client.V1Volume(name="x", empty_dir=client.V1EmptyDirVolumeSource())), False),
@@ -96,8 +96,8 @@ REFERENCE = client.V1EnvVarSource(
         ),
     ],
 )
-def test_it_is_mounted_or_in_a_variable(found: client.V1Pod, expected: bool) -> None:
-    assert is_late(found, SINCE) is expected
+def test_it_is_mounted_or_in_a_variable(pod: client.V1Pod, expected: bool) -> None:
+    assert is_late(pod, SINCE) is expected
 
 
 @pytest.mark.parametrize(

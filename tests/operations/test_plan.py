@@ -26,7 +26,7 @@ SECRET = "correct-horse-battery-staple"
 
 
 @dataclass
-class Wanted:
+class Declared:
     """What the program declares."""
 
     zone: str = "us-east-1a"
@@ -39,7 +39,7 @@ class Wanted:
 
 
 class Etcd(pulumi.ComponentResource):
-    def __init__(self, inputs: Wanted, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, inputs: Declared, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Etcd", "lemur-etcd", None, opts)
         own = pulumi.ResourceOptions(parent=self)
         vpc = aws.ec2.Vpc("lemur", cidr_block="10.40.0.0/16", opts=own)
@@ -61,11 +61,11 @@ class Etcd(pulumi.ComponentResource):
 
 
 class Run:
-    """The stack of `Wanted` in a separate account."""
+    """The stack of `Declared` in a separate account."""
 
     def __init__(self, folder: Path) -> None:
         cluster = load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
-        self.inputs = Wanted()
+        self.inputs = Declared()
         self.stack = ClusterStack(cluster, self._declare, program("pulumi"), folder)
 
     def _declare(self) -> None:
@@ -95,7 +95,7 @@ def plans(run: Run) -> dict[str, StackPlan]:
         planner.hear(deleted(resource))
     by_name["destroyed"] = planner.plan()
     by_name["same"] = run.plan()
-    run.inputs = Wanted(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
+    run.inputs = Declared(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
     by_name["changed"] = run.plan()
     return by_name
 
@@ -170,9 +170,9 @@ def test_no_plan_shows_a_secret(plans: dict[str, StackPlan]) -> None:
 @pytest.mark.engine
 @pytest.mark.xdist_group("plan")
 def test_if_the_engine_refuses_the_plan_goes_up_to_that_point(run: Run, plans: dict[str, StackPlan]) -> None:
-    run.inputs = Wanted(protect=True)
+    run.inputs = Declared(protect=True)
     run.stack.up()
-    run.inputs = Wanted(protect=True, zone="us-east-1b", address=False)
+    run.inputs = Declared(protect=True, zone="us-east-1b", address=False)
     planner = Planner()
     with pytest.raises(StackError, match="(?s)data-1.*protect"):
         run.stack.preview(on_resource_start(planner.hear))

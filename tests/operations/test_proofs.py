@@ -169,7 +169,7 @@ def test_api_servers_reach_an_etcd_and_no_worker_and_all_of_them_are_asked(conte
 
 
 @pytest.mark.parametrize(
-    ("reached", "told"),
+    ("reached", "why"),
     [
         (lambda host, address: False, "api-1 does not reach 10.77.0.21 of etcd main"),
         (lambda host, address: host == "api-1" and address == "10.77.0.21", "api-2 does not reach 10.77.0.21"),
@@ -178,10 +178,10 @@ def test_api_servers_reach_an_etcd_and_no_worker_and_all_of_them_are_asked(conte
     ],
 )
 def test_a_failing_ping_or_an_api_server_with_a_route_fails_the_proof(
-    context: Context, machines: FakeMachines, reached: Callable[[str, str], bool], told: str
+    context: Context, machines: FakeMachines, reached: Callable[[str, str], bool], why: str
 ) -> None:
     machines.reached = reached
-    with pytest.raises(FailedProofError, match=told):
+    with pytest.raises(FailedProofError, match=why):
         everyday.logs_and_exec_work_without_a_route(context)
 
 

@@ -36,8 +36,8 @@ from tests.operations.repairs import (
     look,
     mend,
     renew,
+    report_condition,
     silence,
-    told,
 )
 from tests.waiting import until
 
@@ -96,7 +96,7 @@ def test_a_gpu_that_fell_off_the_bus_needs_a_power_cycle_although_the_host_respo
     cluster: Cluster, fleet: World
 ) -> None:
     why = "GPU 0000:3b:00: Xid 79 (GPU has fallen off the bus): drain, then power-cycle the host"
-    told(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
+    report_condition(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
     fleet.hosts["worker-2"].verdict = "True"
     wire = Wire(fleet)
     repair_plan = look(cluster, fleet, wire)
@@ -136,7 +136,7 @@ def test_without_ssh_and_bmc_a_person_has_to_press_the_button(cluster: Cluster, 
 
 def test_a_host_that_needs_a_person_is_drained_and_waits(cluster: Cluster, fleet: World) -> None:
     why = "GPU 0000:3b:00: Xid 64 (memory row could not be remapped): drain, then repair or replace it"
-    told(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
+    report_condition(fleet, "worker-2", "PreflightPassed", "False", "XidReported", why)
     done = mend(cluster, fleet, Wire(fleet))
     assert (ends(done), fleet.hosts["worker-2"].boots) == ({"worker-2": "ticket"}, 0)
     assert why in done["worker-2"].text
@@ -209,7 +209,7 @@ def test_a_killed_run_is_resumed(build: Callable[..., Cluster], fleet: World, ki
     )
     # A machine that was rebooted a moment ago is on its way.
     patient = build({"repair": {**SETTINGS, "node_startup": "10m"}})
-    assert ends(mend(patient, fleet, found=repair_plan)) == {"worker-2": "mended"}
+    assert ends(mend(patient, fleet, plan_=repair_plan)) == {"worker-2": "mended"}
     assert (host.boots, fleet.core.read_node("worker-2").spec.unschedulable) == (1, None)
     assert removals.recorded_removals(fleet.api())[0] == ()
 
@@ -218,7 +218,7 @@ def test_a_machine_that_recovered_during_its_drain_is_not_rebooted(cluster: Clus
     silence(fleet, "worker-2")
     repair_plan = look(cluster, fleet)
     fleet.say(fleet.hosts["worker-2"])
-    done = mend(cluster, fleet, found=repair_plan)["worker-2"]
+    done = mend(cluster, fleet, plan_=repair_plan)["worker-2"]
     assert (done.end, done.text, fleet.hosts["worker-2"].boots) == (
         RepairEnd.MENDED,
         "became healthy without a repair",
@@ -231,13 +231,13 @@ class Mending(Wire):
 
     def on(self, host: str, pause: Pause) -> None:
         super().on(host, pause)
-        told(self.fleet, host, "ReadonlyFilesystem", "False", "Fine", "")
+        report_condition(self.fleet, host, "ReadonlyFilesystem", "False", "Fine", "")
 
 
 def test_a_condition_that_persists_after_the_reboot_means_that_the_repair_did_not_help(
     cluster: Cluster, fleet: World
 ) -> None:
-    told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
+    report_condition(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
     done = mend(cluster, fleet, Wire(fleet), back_s=4)["worker-2"]
     assert (done.end, "ReadonlyFilesystem is still True" in done.text) == (RepairEnd.FAILED, True)
     assert fleet.core.read_node("worker-2").spec.unschedulable
@@ -247,7 +247,7 @@ def test_a_condition_that_persists_after_the_reboot_means_that_the_repair_did_no
 def test_pods_that_a_budget_protects_are_waited_for_and_deleted_after_the_hard_limit(
     cluster: Cluster, fleet: World
 ) -> None:
-    told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
+    report_condition(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
     fleet.budget("all", "web", 3)
     quick = Rules(timeout_s=1)
     done = mend(cluster, fleet, Wire(fleet), rules=quick)["worker-2"]
@@ -276,7 +276,7 @@ def test_a_storage_host_waits_for_its_budget_without_limit(build: Callable[..., 
     ceph = {"hosts": ["workers"], "disks": disks, "failure_domain": "host", "teams": {}}
     repair = {**SETTINGS, "drain_hard_limit": "0s"}
     cluster = build({"repair": repair, "sites": {"onprem": {"ceph": ceph}}})
-    told(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
+    report_condition(fleet, "worker-2", "ReadonlyFilesystem", "True", "Readonly", "/ is read-only")
     fleet.budget("all", "web", 3)
     wire = Wire(fleet)
     done = mend(cluster, fleet, wire, rules=Rules(timeout_s=1))["worker-2"]
