@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 _FIRST = 10_000
+_LOOPBACK = re.compile(r"(https?://127\.0\.0\.1:)([0-9]+)")
 _left: list[int] = []
 _claims: list[socket.socket] = []
 
@@ -37,6 +40,18 @@ def free_ports(count: int) -> list[int]:
 def free_port() -> int:
     """Return one free port."""
     return free_ports(1)[0]
+
+
+def at_ports(words: Iterable[str], ports: Mapping[int, int]) -> list[str]:
+    """Return the words with other ports in their URLs of 127.0.0.1. ports: old -> new.
+
+    It replaces all at once and whole numbers only: a free port may begin with the digits of another one's old port.
+    """
+
+    def move(url: re.Match[str]) -> str:
+        return f"{url[1]}{ports.get(int(url[2]), url[2])}"
+
+    return [_LOOPBACK.sub(move, word) for word in words]
 
 
 def own_network() -> str:

@@ -24,7 +24,7 @@ from etcd.members import http_port, members, metrics_port, settings
 from etcd.render import secrets
 from network.addresses import plan
 from tests import waiting
-from tests.ports import free_port
+from tests.ports import at_ports, free_port
 from tests.programs import PROGRAMS, needs
 from tests.strict_certificates import strict
 
@@ -98,14 +98,16 @@ class Fleet:
 
     def command(self, role: str, name: str) -> list[str]:
         """Return the member's own flags. Only files and 127.0.0.1, which exist once on a host, are replaced."""
+        ports = {
+            settings(self.cluster, role).client_port: free_port(),
+            metrics_port(self.cluster, role): self.metrics_of(name),
+            http_port(self.cluster, role): free_port(),
+        }
         moves = {
-            f"https://127.0.0.1:{settings(self.cluster, role).client_port}": f"https://127.0.0.1:{free_port()}",
-            f"http://127.0.0.1:{metrics_port(self.cluster, role)}": f"http://127.0.0.1:{self.metrics_of(name)}",
-            f"https://127.0.0.1:{http_port(self.cluster, role)}": f"https://127.0.0.1:{free_port()}",
             pki_dir(role): f"{self.folder}/{name}{pki_dir(role)}",
             "--data-dir=": f"--data-dir={self.folder}/{name}",
         }
-        moved = flags(self.cluster, role, name, plan(self.cluster))
+        moved = at_ports(flags(self.cluster, role, name, plan(self.cluster)), ports)
         for old, new in moves.items():
             moved = [flag.replace(old, new) for flag in moved]
         return [str(PROGRAMS["etcd"]), *moved, *(["--unsafe-no-fsync"] if role in self.unsynced else [])]

@@ -40,7 +40,7 @@ from stacks.backups import hosts_with_backups
 from stacks.lab.store import LabStore
 from stacks.payloads import API_SERVERS, digests, payloads, secrets
 from stacks.pki import Pki
-from tests.ports import free_port
+from tests.ports import at_ports, free_port
 from tests.programs import program
 from tests.waiting import until
 
@@ -373,13 +373,8 @@ def _units(made: Region, host: Host) -> None:
 
 def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
     """Return a member's command with its own flags, but with separate ports."""
-    moved = etcd_flags(cluster, role, name, plan(cluster))
-    for scheme, port in (
-        ("https", settings(cluster, role).client_port),
-        ("http", metrics_port(cluster, role)),
-        ("https", http_port(cluster, role)),
-    ):
-        moved = [flag.replace(f"{scheme}://127.0.0.1:{port}", f"{scheme}://127.0.0.1:{free_port()}") for flag in moved]
+    ports = (settings(cluster, role).client_port, metrics_port(cluster, role), http_port(cluster, role))
+    moved = at_ports(etcd_flags(cluster, role, name, plan(cluster)), {port: free_port() for port in ports})
     (host.root / "var/lib/etcd").mkdir(parents=True, exist_ok=True)
     return [str(program("etcd")), *(host.rooted(flag) for flag in moved)]
 
