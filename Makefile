@@ -88,7 +88,7 @@ slow: programs ## What check leaves out, except lab and soak: etcds, API servers
 timed: build
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
 
-# These tests may almost stop while the foreground is busy, so none of them has a time-out.
+# These tests may almost stop while the foreground is busy, so they have only the time-out of a test that hangs.
 beside: export MENAGERIE_NO_CLOCK := 1
 beside:
 	$(PYTEST) -q $(LONGEST) -n $(BESIDE_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null

@@ -3,20 +3,23 @@
 The last one starts first and gets the CPU time that the others leave, and at least a tenth. Tests with time limits and the
 lab, which are in the foreground, wait for much of their time. Tests in the background must not have time limits, and those
 that need programs wait until these are built. Its output is printed at the end. Each target runs to its end, even if a part
-of it fails; only a failed build ends all. Exit code: 0 if all passed, otherwise that of one that failed.
+of it fails; only a failed build ends all, or a signal, after which the background's output and its processes are printed.
+Exit code: 0 if all passed, otherwise that of one that failed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from types import FrameType
+from typing import IO, Literal, Never
 
 from sandbox.lab import cgroups
 from tools import manifest
@@ -76,20 +79,53 @@ _BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2" --keep-going'
 
 def main(targets: Sequence[str]) -> int:
     build, first, second = targets
-    with group() as folder, tempfile.TemporaryFile("w+") as output, _locks() as (lock, building):
+    with _ending_on_sigterm(), group() as folder, tempfile.TemporaryFile("w+") as output, _locks() as (lock, building):
         environment = {**os.environ, LOCK: lock.name, BUILDING: building.name if is_program_missing() else ""}
         command = ["sh", "-c", _BEGIN, folder / "cgroup.procs", lock.name, second]
         with subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as beside:
-            if code := _make(build, environment):
+            try:
+                if code := _make(build, environment):
+                    cgroups.kill(folder.name)
+                    return code
+                fcntl.flock(building, fcntl.LOCK_UN)
+                code = _make(first, environment)
+                give(folder, "equal")
+                other = beside.wait()
+            except (KeyboardInterrupt, SystemExit):
+                _print(output)
+                _print_processes(folder.name)
                 cgroups.kill(folder.name)
-                return code
-            fcntl.flock(building, fcntl.LOCK_UN)
-            code = _make(first, environment)
-            give(folder, "equal")
-            other = beside.wait()
-        output.seek(0)
-        sys.stdout.write(output.read())
+                raise
+        _print(output)
     return code or other
+
+
+@contextmanager
+def _ending_on_sigterm() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit, so that what has been printed so far is seen, and no process or control group is left."""
+
+    def end(_number: int, _frame: FrameType | None) -> Never:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _print(output: IO[str]) -> None:
+    output.seek(0)
+    sys.stdout.write(output.read())
+    sys.stdout.flush()
+
+
+def _print_processes(group: str) -> None:
+    """Print what runs in a control group and for how long: a process that hangs is among them."""
+    members = ",".join(map(str, cgroups.members(group)))
+    if members:
+        subprocess.run(["ps", "-o", "pid,ppid,etime,time,stat,wchan:20,args", "-p", members], check=False)
 
 
 @contextmanager
@@ -107,7 +143,12 @@ def is_program_missing() -> bool:
 
 
 def _make(target: str, environment: Mapping[str, str]) -> int:
-    return subprocess.run(["make", target, "--keep-going"], env=environment, check=False).returncode
+    with subprocess.Popen(["make", target, "--keep-going"], env=environment) as process:
+        try:
+            return process.wait()
+        except (KeyboardInterrupt, SystemExit):
+            process.terminate()
+            raise
 
 
 if __name__ == "__main__":

@@ -105,6 +105,9 @@ _FIRST = (
 _SLOW_S = 600
 """The first test of a group also waits for the servers that the group shares."""
 
+_HANGS_S = 2400
+"""Next to the lab, a test may almost stop for half an hour, or wait for programs that are built. After this, it hangs."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -137,9 +140,9 @@ def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
 
 
 def _limit(item: pytest.Item) -> None:
-    """Remove the time limit with MENAGERIE_NO_CLOCK; give slow tests a longer one."""
+    """Give every test the limit of one that hangs with MENAGERIE_NO_CLOCK; otherwise, give slow tests a longer one."""
     if "MENAGERIE_NO_CLOCK" in os.environ:
-        item.add_marker(pytest.mark.timeout(0), append=False)
+        item.add_marker(pytest.mark.timeout(_HANGS_S), append=False)
     elif _needs_programs(item) and not item.get_closest_marker("timeout"):
         item.add_marker(pytest.mark.timeout(_SLOW_S))
 

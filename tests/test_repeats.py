@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 from sandbox.lab import cgroups
 from tests import beside, repeats
+from tests.waiting import until
 
+ROOT = Path(__file__).parents[1]
 Make = Callable[[str], None]
 
 
@@ -50,7 +54,7 @@ def test_rows_fit_the_table_of_whole_runs(make: Make, capfd: pytest.CaptureFixtu
     assert repeats.main() == 0
     *head, row = capfd.readouterr().out.splitlines()[-3:]
     assert "\n".join(head) == repeats.HEAD
-    assert f"\n{repeats.HEAD}\n" in (Path(__file__).parents[1] / "docs/explanation/speed.md").read_text()
+    assert f"\n{repeats.HEAD}\n" in (ROOT / "docs/explanation/speed.md").read_text()
     cells = row.split("|")
     assert len(cells) == len(head[0].split("|"))
     assert re.fullmatch(
@@ -76,7 +80,7 @@ def test_both_targets_run_and_either_can_fail_the_run(
 def test_the_second_target_gets_a_tenth_of_the_cpu_and_the_first_can_wait_for_it(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     python = f"{sys.executable} -P -c 'from tests import beside; beside.wait()'"
     files = [f"/sys/fs/cgroup/beside-{os.getpid()}/cpu.weight", f"/sys/fs/cgroup/*/beside-{os.getpid()}/cpu.shares"]
     make(
@@ -107,10 +111,28 @@ _WAITS = f"{sys.executable} -P -c 'from tests import beside; beside.wait_for_pro
 def test_the_last_target_can_wait_for_programs_if_one_is_missing(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_missing: bool, script: str
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setattr(beside, "is_program_missing", lambda: is_missing)
     make(f"cd {tmp_path}; case $1 in {script} esac")
     assert beside.main(["build", "lab", "rest"]) == 0
+
+
+@root
+def test_a_signal_prints_what_the_last_target_printed_and_what_it_runs_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "make").write_text(
+        f"#!/bin/sh\ncase $1 in lab) exec sleep 600 ;; rest) echo of rest; touch {tmp_path}/began; sleep 601; echo end ;; esac"
+    )
+    (tmp_path / "make").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "tests.beside", "build", "lab", "rest"]
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        until((tmp_path / "began").exists)
+        run.terminate()
+        out, _ = run.communicate()
+    assert run.returncode == 128 + signal.SIGTERM
+    assert out.startswith("of rest\n")
+    assert re.search(r" sleep 601$", out, re.MULTILINE)
+    assert not [group for group in cgroups.hierarchies() if (group / f"beside-{run.pid}").exists()]
 
 
 @root
