@@ -88,10 +88,11 @@ slow: programs ## What check leaves out, except lab and soak: etcds, API servers
 timed: build
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
 
-# These tests may almost stop while the foreground is busy, so they have only the time-out of a test that hangs.
+# These tests may almost stop while the foreground is busy, so they have only the time-out of a test that hangs. If one goes on
+# hanging while it cleans up, its stack is printed.
 beside: export MENAGERIE_NO_CLOCK := 1
 beside:
-	$(PYTEST) -q $(LONGEST) -n $(BESIDE_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
+	$(PYTEST) -q $(LONGEST) -o faulthandler_timeout=2700 -n $(BESIDE_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
 
 in-lab: build ## The lab from scratch with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null

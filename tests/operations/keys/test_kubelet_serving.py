@@ -18,7 +18,7 @@ from operations.keys.status import key_status
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.control_plane.serving_support import listener
 from tests.operations.keys.region import Region
-from tests.operations.keys.test_kubernetes_authority import following, issuer
+from tests.operations.keys.test_kubernetes_authority import MOST_CONFIGURES, following, issuer
 from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import ADDRESS, Worker, worker
 from tests.ports import free_port
@@ -152,6 +152,7 @@ def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
             after(steps[-1])
         except FailedError as error:
             assert "w-site" in str(error)
+            assert steps.count("configure") < MOST_CONFIGURES, "the worker is still behind after `configure`"
             steps.append("configure")
             site.follow()
         else:

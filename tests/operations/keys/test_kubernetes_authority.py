@@ -30,6 +30,7 @@ from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import CLIENT, Worker, asked_for, worker
 
 pytestmark = pytest.mark.timeout(2400)
+MOST_CONFIGURES = 5
 
 
 def subjects(pem: str) -> list[str]:
@@ -167,6 +168,7 @@ def step_by_step(
         except FailedError as error:
             if error.code == "kubelets-behind":
                 assert "w-site" in str(error)
+                assert steps.count("configure") < MOST_CONFIGURES, "the worker is still behind after `configure`"
                 steps.append("configure")
                 site.follow()
                 continue
