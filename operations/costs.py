@@ -56,8 +56,8 @@ def _for_each_host(item: CostItem, hosts: tuple[int, int]) -> CostItem:
 def _items(resource: PricedResource, everything: tuple[PricedResource, ...]) -> Iterator[CostItem]:
     if resource.type in _SIMPLE:
         yield CostItem(_SIMPLE[resource.type])
-    elif resource.type in _GROUPS:
-        yield from _GROUPS[resource.type](resource, everything)
+    elif resource.type in _DEPENDENT:
+        yield from _DEPENDENT[resource.type](resource, everything)
     elif resource.type in _ALONE:
         yield from _ALONE[resource.type](resource.inputs)
 
@@ -286,11 +286,11 @@ def _aws_nat(gateway: PricedResource, everything: tuple[PricedResource, ...]) ->
 
 _GROUPS: dict[str, Callable[[PricedResource, tuple[PricedResource, ...]], Iterator[CostItem]]] = {
     "aws:autoscaling/group:Group": _aws_group,
-    "aws:ec2/natGateway:NatGateway": _aws_nat,
     "azure-native:compute:VirtualMachineScaleSet": _azure_group,
     "gcp:compute/instanceGroupManager:InstanceGroupManager": _gcp_group,
     "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": _gcp_group,
 }
+_DEPENDENT = {**_GROUPS, "aws:ec2/natGateway:NatGateway": _aws_nat}
 """What depends on other resources."""
 
 

@@ -59,5 +59,4 @@ def with_prices(takes: Mapping[str, Any], plan: StackPlan, cluster: Cluster) -> 
 
 def _prices(total: Estimate) -> Iterator[dict[str, float] | None]:
     for line in total.lines:
-        price = total.price_of(line.item)
-        yield dict(zip(("least", "most"), (round(each, 6) for each in price), strict=True)) if price else None
+        yield dict(zip(("least", "most"), (round(each, 6) for each in line.price), strict=True)) if line.price else None

@@ -18,11 +18,11 @@ NEVER_COUNTED = ("traffic", "requests", "logs", "what volumes, backups and bucke
 
 @dataclass(frozen=True)
 class EstimateLine:
-    """Dollars an hour for the least and the most of an item; None without a price."""
+    """price: dollars an hour for the least and the most of an item; None without one. years: of the sources of its price."""
 
     item: CostItem
-    least: float | None
-    most: float | None
+    price: tuple[float, float] | None = None
+    years: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,26 +38,25 @@ class Estimate:
 
     @property
     def least(self) -> float:
-        return sum(line.least or 0.0 for line in self.lines)
+        return sum(line.price[0] for line in self.lines if line.price)
 
     @property
     def most(self) -> float:
-        return sum(line.most or 0.0 for line in self.lines)
+        return sum(line.price[1] for line in self.lines if line.price)
 
     @property
     def without_price(self) -> tuple[CostItem, ...]:
         """The items whose price is unknown, unless their kind is billed by use."""
-        return tuple(line.item for line in self.lines if line.most is None and line.item.kind not in self.by_use)
+        return tuple(line.item for line in self.lines if not line.price and line.item.kind not in self.by_use)
 
     def price_of(self, item: CostItem) -> tuple[float, float] | None:
         """Return the dollars an hour of an item, for its least and its most; None if unknown."""
-        line = next((line for line in self.lines if line.item == item), None)
-        return (line.least, line.most) if line and line.least is not None and line.most is not None else None
+        return next((line.price for line in self.lines if line.item == item), None)
 
     def of(self, kind: CostKind) -> tuple[float, float]:
         """Return what all items of a kind cost an hour."""
-        lines = [line for line in self.lines if line.item.kind is kind]
-        return sum(line.least or 0.0 for line in lines), sum(line.most or 0.0 for line in lines)
+        prices = [line.price for line in self.lines if line.item.kind is kind and line.price]
+        return sum(least for least, _ in prices), sum(most for _, most in prices)
 
     def to_json(self) -> dict[str, Any]:
         """Return the sums, and what is not in them."""
@@ -82,17 +81,17 @@ def estimate(cluster: Cluster, items: Iterable[CostItem]) -> Estimate | None:
     lines = tuple(_line(known, plane.region, item) for item in counted)
     by_use = {kind: text for kind, text in known.by_use.items() if any(item.kind is kind for item in counted)}
     priced = tuple(sorted({*known.regions, *known.disks, *known.others}))
-    return Estimate(plane.region, lines, by_use, _years(known, plane.region, lines), priced)
+    return Estimate(plane.region, lines, by_use, _years(lines), priced)
 
 
 def _line(known: Prices, region: str, item: CostItem) -> EstimateLine:
     price = known.of(region, item.kind, item.type)
     if price is None:
-        return EstimateLine(item, None, None)
-    return EstimateLine(item, price.hourly(item, item.least), price.hourly(item, item.most))
+        return EstimateLine(item)
+    years = tuple(known.sources[key].date.year for key in price.sources)
+    return EstimateLine(item, (price.hourly(item, item.least), price.hourly(item, item.most)), years)
 
 
-def _years(known: Prices, region: str, lines: Iterable[EstimateLine]) -> tuple[int, int] | None:
-    prices = [known.of(region, line.item.kind, line.item.type) for line in lines if line.most is not None]
-    years = [known.sources[key].date.year for price in prices if price for key in price.sources]
+def _years(lines: Iterable[EstimateLine]) -> tuple[int, int] | None:
+    years = [year for line in lines for year in line.years]
     return (min(years), max(years)) if years else None

@@ -28,7 +28,6 @@ class Remembered:
     def __init__(self) -> None:
         self.offers = Offers()
         self.report: object = None
-        self.history: list[Offers] = []
 
 
 START = Path(__file__).resolve().parents[2] / "docs" / "start"
