@@ -73,7 +73,7 @@ class PodFact(NamedTuple):
 
 
 class SpaceFact(NamedTuple):
-    """A namespace. team: whose it is, "" for none. user: the person whose it is, "" for none. teams: those of the person."""
+    """A namespace. team: whose it is, as labels have it, "" for none. user: the person whose it is, "" for none. teams: those of the person."""
 
     team: str = ""
     user: str = ""

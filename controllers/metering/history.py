@@ -37,23 +37,21 @@ class History:
     lost: bool = False
 
     def add(self, segment: Segment) -> None:
-        """Add the next segment. Errors: raises ValueError if it ends before the last one."""
-        if segment.end < self.end:
-            raise ValueError(f"segment {segment.key} ends before the one that precedes it")
+        """Add the next segment. One of a writer that was replaced may overlap with others: what it says holds, too."""
         if not self.end:
             self.start = self.end = segment.start
             self.lost = not segment.whole
-        elif segment.before != self.end:
+        elif segment.before > self.end:
             # What the missing one said is unknown until everything is said again.
             self.lost = True
         until = segment.end if self.lost else segment.start
         certain = self._gap(until) if until > self.end else segment.end
-        if segment.whole:
+        if segment.whole and segment.end >= self.end:
             self._end_those_not_in(segment, certain)
             self.lost = False
         for entry in segment.entries:
             self._step(entry)
-        self.end = segment.end
+        self.end = max(self.end, segment.end)
 
     def _gap(self, until: int) -> int:
         """Add a gap from the end to a moment, or continue the last one. Return where it begins."""
@@ -102,7 +100,7 @@ class History:
 
 
 def read(segments: Iterable[Segment]) -> History:
-    """Return what segments say, in their order. Errors: raises ValueError if they are not in order."""
+    """Return what segments say, in their order."""
     history = History()
     for segment in segments:
         history.add(segment)

@@ -34,6 +34,7 @@ from controllers.metering.facts import (
 from controllers.planner.resources import CPU, GPU, MEMORY, STORAGE
 from controllers.tenancy.capacity.hosts import taint_of, teams_of
 from controllers.tenancy.directory import TenantKind
+from controllers.tenancy.directory.names import slug
 from controllers.tenancy.sync.state import space_of
 
 BOOT_S = 3600
@@ -142,14 +143,13 @@ class Observer:
 
     def space(self, namespace: Object, before: Before, look: Look) -> Iterator[Entry]:
         """Yield what is new of a namespace."""
-        tenant, teams = space_of(namespace, self._settings).tenant, teams_of(namespace)
-        if tenant is None:
-            label = (namespace["metadata"].get("labels") or {}).get(TEAM_LABEL, "")
-            fact = SpaceFact(label)
-        elif tenant.kind is TenantKind.TEAM:
-            fact = SpaceFact(tenant.name)
+        tenant = space_of(namespace, self._settings).tenant
+        label = (namespace["metadata"].get("labels") or {}).get(TEAM_LABEL, "")
+        if tenant is not None and tenant.kind is TenantKind.PERSON:
+            fact = SpaceFact("", tenant.name, tuple(sorted(teams_of(namespace))))
         else:
-            fact = SpaceFact("", tenant.name, tuple(sorted(teams)))
+            # As labels of hosts have it, and not as the directory writes it.
+            fact = SpaceFact(label or (slug(tenant.name) if tenant else ""))
         yield from _entry(Subject.SPACE, namespace, fact, before, look)
 
     def volume(self, volume: Object, before: Before, look: Look) -> Iterator[Entry]:

@@ -11,7 +11,10 @@ from typing import NamedTuple, Protocol
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
-from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
+from controllers.bookkeeping import bucket
+from controllers.bookkeeping.run import Bookkeeper
+from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC
+from controllers.program.access import PodAccess
 from controllers.tenancy.capacity.run import Capacity
 from controllers.tenancy.directory import Directory
 from controllers.tenancy.directory.choose import directory_of, settings_of
@@ -132,7 +135,29 @@ class TenancyCapacity:
         return RoundOutcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
 
+class Metering:
+    """The ledger: one segment of its journal, and days that have ended. secrets: folder with the files of the bucket."""
+
+    def __init__(self, spec: Path, secrets: Path, access: ApiAccess) -> None:
+        self._spec, self._secrets, self._access = spec, secrets, access
+        # The bucket knows no Lease, so this process asks before each write, as for requests to the API.
+        self._may_write = access.check if isinstance(access, PodAccess) else lambda: None
+        self._accessible: tuple[Tenancy, Bookkeeper] | None = None
+
+    def once(self, progress: Progress) -> RoundOutcome:
+        cluster = load_cluster(self._spec)
+        settings = settings_of(cluster)
+        if self._accessible is None or self._accessible[0] != settings:
+            self._accessible = (
+                settings,
+                Bookkeeper(self._access, bucket.opened(self._secrets, self._may_write), settings),
+            )
+        kept = self._accessible[1].once(cluster, progress)
+        return RoundOutcome(kept.segments + len(kept.days), undecided=kept.incomplete, sizes=kept.sizes)
+
+
 WORK: Mapping[str, Callable[[Path, Path, ApiAccess], Work]] = {
     TENANCY_SYNC.name: TenancySync,
     TENANCY_CAPACITY.name: TenancyCapacity,
+    METERING.name: Metering,
 }

@@ -193,7 +193,7 @@ def test_a_namespace_is_a_teams_a_persons_or_nobodys(observer: Observer) -> None
     person = space("user-ana", {**ours, "menagerie.dev/tenant": "person", f"{MEMBER_LABEL}vision": "true"})
     team = space("team-vision", {**ours, "menagerie.dev/tenant": "team"}, {"menagerie.dev/name": "Vision"})
     made = [next(observer.space(each, None, FIRST)).fact for each in (person, team, space("kube-system", {}))]
-    assert made == [SpaceFact("", "ana", ("vision",)), SpaceFact("Vision"), SpaceFact()]
+    assert made == [SpaceFact("", "ana", ("vision",)), SpaceFact("vision"), SpaceFact()]
     labelled = space("shared", {"menagerie.dev/team": "vision"})
     assert next(observer.space(labelled, None, FIRST)).fact == SpaceFact("vision")
 
