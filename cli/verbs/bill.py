@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -17,9 +17,9 @@ from cli.specs import checked
 @examples(
     ("bill", "the whole fleet, yesterday"),
     ("bill jaguar --month 2026-11", "one cluster, a month"),
-    ("bill --team robotics --day 2026-11-26", "one team, by namespace"),
-    ("bill --from 2026-11-01 --to 2026-11-15 --csv", "for a spreadsheet"),
-    ("bill --month 2026-10 --html bill.html", "a page with a chart"),
+    ("bill jaguar --team robotics", "one team, by namespace"),
+    ("bill --month 2026-11 --csv", "for a spreadsheet"),
+    ("bill --from 2026-11-01 --html bill.html", "a page"),
     ("bill jaguar --zone Europe/Berlin", "days of another time zone"),
     ("bill jaguar --verify", "count again, and compare"),
 )
@@ -67,7 +67,13 @@ def bill(
         action.bill(loaded, action.span_of(*days, _zone(zone), zone), team, form)
 
 
+def _today(zone: tzinfo) -> date:
+    return datetime.now(zone).date()
+
+
 def _zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC  # also on a machine without time zones
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError):
@@ -78,7 +84,7 @@ def _zone(name: str) -> tzinfo:
 
 def _days(zone: tzinfo, day: str | None, month: str | None, from_: str | None, to: str | None) -> tuple[date, date]:
     """Return the first and the last day. Only days that are over have a bill."""
-    yesterday = datetime.now(zone).date() - timedelta(days=1)
+    yesterday = _today(zone) - timedelta(days=1)
     if sum(each is not None for each in (day, month, from_ or to)) > 1:
         raise typer.BadParameter("--day, --month, and --from with --to exclude each other")
     if to and not from_:

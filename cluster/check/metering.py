@@ -22,7 +22,7 @@ def prices(subject: Subject) -> Iterator[Finding]:
             )
         elif pool.site is None:
             message = f"pools.{name} is in the region and has price_hour, which is only for machines of your own"
-            hint = f"write it as autoscaler.prices: {{{name}: {pool.price_hour:g}}}, or leave it out: list prices are known"
+            hint = f"write it as autoscaler.prices: {{{name}: {pool.price_hour:g}}}, or leave it out for the list price, where one is known"
             yield Finding(where, message, hint, also=(("pools", name, "site"),))
 
 
