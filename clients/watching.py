@@ -50,7 +50,10 @@ class Watching:
         self.at: datetime | None = None
 
     def everything(self) -> Iterator[dict[str, Any]]:
-        """Yield all objects, page by page. Afterwards `version` is that of the list."""
+        """Yield all objects, page by page. Afterwards `version` is that of the list.
+
+        If the API server forgets the list before its last page (410), that is an ApiStatusError: the caller lists again.
+        """
         following, version = "", ""
         while True:
             page = self._get({"limit": PAGE, "continue": following})
@@ -92,8 +95,6 @@ class Watching:
 
     def _get(self, query: dict[str, Any]) -> dict[str, Any]:
         answer = self._rest.send(HTTPMethod.GET, with_query(self._path, query))
-        if answer.status == HTTPStatus.GONE:
-            raise ExpiredError
         self._check(answer)
         page: dict[str, Any] = json.loads(answer.data)
         return page

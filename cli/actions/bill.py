@@ -115,7 +115,7 @@ def _ledgers(named: Mapping[str, Cluster], read: Callable[[Cluster, LedgerStore]
             cluster = named.get(name) or checked(name)
             store = ledger_of(stack.access_to(cluster))
             if store is None:
-                raise FailedError(f"it has no bucket yet; run: ./menagerie up {cluster.name}", code="no-bucket")
+                raise FailedError(f"it has no bucket yet; run: ./menagerie up {cluster.name}", code="ledger")
             results.append(read(cluster, store))
         except NotBuiltError:
             if named:

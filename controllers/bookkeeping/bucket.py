@@ -23,7 +23,7 @@ def delivered(access: Access, key: str) -> Mapping[str, str]:
     bucket = access.outputs.buckets.get(USE)
     if bucket is None:
         name = access.outputs.cluster
-        raise RefusedError(f"{name} has no bucket for its ledger yet; run: ./menagerie up {name}", code="no-bucket")
+        raise FailedError(f"{name} has no bucket for its ledger yet; run: ./menagerie up {name}", code="ledger")
     if not (key or access.bucket_key):
         raise RefusedError(
             "pods have no login of the cloud, so metering.key of the spec must name the secret with a key of the bucket: "
@@ -44,7 +44,7 @@ def opened(folder: Path, may_write: Callable[[], None]) -> LedgerStore:
     except (OSError, ValueError) as error:
         raise FailedError(
             f"the ledger's bucket can't be read from {folder} ({error}); `menagerie controllers apply` delivers it",
-            code="no-bucket",
+            code="ledger",
         ) from None
     if place.kind == "s3":
         objects = open_bucket(place, key, ca, {}, TIMEOUT_S)

@@ -33,7 +33,7 @@ class LedgerClock:
                 raise FailedError(
                     f"the API server's clock and this host's differ by {abs(said - own):.0f} s, so no time can be trusted; "
                     "`chronyc tracking` on the hosts says which is wrong",
-                    code="clocks",
+                    code="ledger",
                 )
             middle = said
         else:

@@ -227,8 +227,16 @@ class _Reading:
             self.book.gone(Subject.HOST, name, self.look.at)
 
     def _thing(self, subject: Subject, thing: dict[str, Any], *, gone: bool = False) -> str:
+        """Read one object. Anybody may create an unreadable one, which must not keep the others from being counted."""
         metadata = thing["metadata"]
         id = str(metadata["uid"] if subject is Subject.POD else metadata["name"])
+        try:
+            self._read(subject, id, thing, gone=gone)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            log.warning("%s %s is not counted, because it can't be read: %r", subject, metadata["name"], error)
+        return id
+
+    def _read(self, subject: Subject, id: str, thing: dict[str, Any], *, gone: bool) -> None:
         before = self.book.before(subject, id)
         if subject is Subject.POD:
             self.book.add(self.observer.pod(thing, before, self.look, gone=gone))
@@ -243,7 +251,6 @@ class _Reading:
             self.book.add(self.observer.space(thing, before, self.look))
         else:
             self.book.add(self.observer.volume(thing, before, self.look))
-        return id
 
     def _renewal(self, name: str, node: dict[str, Any]) -> int | None:
         """Return when the kubelet of a node that is not Ready renewed its Lease last; None if that does not matter."""

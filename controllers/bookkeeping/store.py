@@ -25,17 +25,11 @@ _AHEAD = 64
 class OtherWriterError(FailedError):
     """The object exists with other bytes: another process keeps the same ledger."""
 
-    code = "other-writer"
-
-
-class BadObjectError(FailedError):
-    """An object of the ledger can't be read."""
-
-    code = "bad-object"
+    code = "ledger"
 
 
 class LedgerStore:
-    """The ledger of one cluster. Methods raise RecordStoreError, BadObjectError and NewerDataError.
+    """The ledger of one cluster. Methods raise RecordStoreError, NewerDataError, and FailedError for an object that can't be read.
 
     may_write: called before each write; it raises if this process may not write any more.
     """
@@ -144,16 +138,16 @@ class LedgerStore:
                     try:
                         yield stored.value, journal.read(stored.value, key)
                     except ValueError as error:
-                        raise BadObjectError(f"{self._records.where}: {error}") from None
+                        raise FailedError(f"{self._records.where}: {error}", code="ledger") from None
 
     def _day(self, key: str) -> Day:
         stored = self._records.read(key)
         if stored is None:
-            raise BadObjectError(f"{self._records.where} no longer has {key}")
+            raise FailedError(f"{self._records.where} no longer has {key}", code="ledger")
         try:
             return days.read(stored.value, key)
         except ValueError as error:
-            raise BadObjectError(f"{self._records.where}: {error}") from None
+            raise FailedError(f"{self._records.where}: {error}", code="ledger") from None
 
 
 def _from_the_last_whole(keys: list[str]) -> list[str]:

@@ -43,6 +43,8 @@ GRACE_S = 120
 """How long a kubelet may have been silent when its node becomes NotReady: --node-monitor-grace-period is 50 s by default, and
 the controller manager looks every 5 s."""
 MICRO = 1_000_000
+MOST = 10**12
+"""Of any amount: what a node reports of itself must not exceed the integers of the day's table."""
 NO_POOL = "(no pool)"
 _MARK = "menagerie.dev/out-of-service"
 """`operations.drain.MARK`; a test compares them."""
@@ -155,6 +157,7 @@ class Observer:
     def volume(self, volume: Object, before: Before, look: Look) -> Iterator[Entry]:
         """Yield what is new of a persistent volume."""
         size = capacity_of({STORAGE: str((volume["spec"].get("capacity") or {}).get("storage", "0"))})[STORAGE]
+        size = min(size, MOST)
         is_bound = (volume.get("status") or {}).get("phase") == "Bound"
         claim = (volume["spec"].get("claimRef") or {}).get("namespace", "") if is_bound else ""
         yield from _entry(Subject.VOLUME, volume, VolumeFact(claim, size), before, look)
@@ -211,7 +214,10 @@ def _entry(subject: Subject, thing: Object, fact: Fact, before: Before, look: Lo
 
 def _room(status: Mapping[str, Any], former: HostFact | None) -> tuple[Room, int]:
     """Return (rooms, unhealthy GPUs). A GPU that a node no longer lists is unhealthy: it was paid for."""
-    whole, usable = (capacity_of(status.get(part) or {}) for part in ("capacity", "allocatable"))
+    whole, usable = (
+        {name: min(amount, MOST) for name, amount in capacity_of(status.get(part) or {}).items()}
+        for part in ("capacity", "allocatable")
+    )
     gpus = max(whole.get(GPU, 0), former.room.gpus if former else 0)
     if not usable and former:
         return former.room, former.bad_gpus

@@ -44,7 +44,7 @@ def test_without_a_key_or_a_bucket_nothing_is_delivered() -> None:
     with pytest.raises(RefusedError, match=r"metering\.key of the spec must name the secret"):
         bucket.delivered(access(), "")
     bare = Access(outputs().model_copy(update={"buckets": {}}), "", "", "", "", "", bucket_key=S3)
-    with pytest.raises(RefusedError, match="has no bucket for its ledger yet; run: ./menagerie up"):
+    with pytest.raises(FailedError, match="has no bucket for its ledger yet; run: ./menagerie up"):
         bucket.delivered(bare, "")
 
 

@@ -295,6 +295,21 @@ def test_no_clock_that_jumps_moves_the_ledger(world: World, spec: Spec) -> None:
     assert ends == sorted(ends)
 
 
+def test_objects_that_cannot_be_read_do_not_keep_others_from_being_counted(
+    world: World, spec: Spec, caplog: pytest.LogCaptureFixture
+) -> None:
+    spoiled = pod("u0", "worker-1", START - 700)
+    spoiled["spec"]["containers"] = [{"resources": {"requests": {GPU: "many"}}}]
+    liar = node("worker-2")
+    liar["status"]["capacity"] = liar["status"]["allocatable"] = {GPU: "9" * 30, "cpu": "4", "memory": "8Gi"}
+    world.cluster.write(PODS, spoiled)
+    world.cluster.write(NODES, liar)
+    world.cluster.write(PODS, pod("u1", "worker-1", START - 700))
+    (made,) = rounds(world, spec, keeper(world, spec), START + DAY_S + 2 * HOUR)
+    assert use(made)["vision", "used"] == 192
+    assert "pod u0 is not counted, because it can't be read" in caplog.text
+
+
 def test_clocks_that_differ_at_the_start_are_refused(world: World, spec: Spec) -> None:
     world.wall_off = 3600
     with pytest.raises(FailedError, match="differ by 3600 s, so no time can be trusted"):
