@@ -35,21 +35,25 @@ def delivered(access: Access, key: str) -> Mapping[str, str]:
     return {BUCKET: bucket.model_dump_json(), KEY: key or access.bucket_key, CA: access.outputs.ca_pem}
 
 
-def opened(folder: Path, may_write: Callable[[], None]) -> LedgerStore:
-    """Return the ledger in the bucket that the files in a folder name. may_write: see `LedgerStore`. Errors: raises FailedError if they can't be used."""
+def read(folder: Path) -> Mapping[str, str]:
+    """Return file -> its text, as delivered. Errors: raises FailedError."""
     try:
-        bucket, key, ca = ((folder / name).read_text(encoding="utf-8") for name in (BUCKET, KEY, CA))
-        place = BucketOutput.model_validate_json(bucket)
-        named = _checked(place, key)
-    except (OSError, ValueError) as error:
-        raise FailedError(
-            f"the ledger's bucket can't be read from {folder} ({error}); `menagerie controllers apply` delivers it",
-            code="ledger",
-        ) from None
+        return {name: (folder / name).read_text(encoding="utf-8") for name in (BUCKET, KEY, CA)}
+    except OSError as error:
+        raise _undelivered(str(error)) from None
+
+
+def opened(files: Mapping[str, str], may_write: Callable[[], None]) -> LedgerStore:
+    """Return the ledger in the bucket that the files name. may_write: see `LedgerStore`. Errors: raises FailedError and RefusedError."""
+    try:
+        place = BucketOutput.model_validate_json(files[BUCKET])
+    except ValueError:
+        raise _undelivered(f"{BUCKET} is no bucket") from None
+    words = _checked(place, files[KEY])
     if place.kind == "s3":
-        objects = open_bucket(place, key, ca, {}, TIMEOUT_S)
+        objects = open_bucket(place, files[KEY], files[CA], {}, TIMEOUT_S)
     else:
-        objects = open_bucket(place, "", ca, named, TIMEOUT_S)
+        objects = open_bucket(place, "", files[CA], words, TIMEOUT_S)
     return LedgerStore(RecordStore(objects, f"bucket {place.name}", shared=True), may_write=may_write)
 
 
@@ -60,6 +64,12 @@ def ledger_of(access: Access) -> LedgerStore | None:
         return None
     objects = open_bucket(bucket, access.bucket_key, access.outputs.ca_pem, timeout_s=TIMEOUT_S)
     return LedgerStore(RecordStore(objects, f"bucket {bucket.name}", shared=True))
+
+
+def _undelivered(why: str) -> FailedError:
+    return FailedError(
+        f"the ledger's bucket can't be read ({why}); `menagerie controllers apply` delivers it", code="ledger"
+    )
 
 
 def _checked(bucket: BucketOutput, key: str) -> dict[str, str]:

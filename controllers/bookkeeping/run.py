@@ -63,12 +63,12 @@ class Kept:
 
 
 class Bookkeeper:
-    """Keeps the ledger of one cluster."""
+    """Keeps the ledger of one cluster. store: where; it may be replaced by another way to the same objects."""
 
     def __init__(
         self, access: ApiAccess, store: LedgerStore, settings: Tenancy, clock: LedgerClock | None = None
     ) -> None:
-        self._api, self._store, self._settings = access.api(), store, settings
+        self._api, self.store, self._settings = access.api(), store, settings
         self._clock = clock or LedgerClock()
         self._book: Book | None = None
         self._watching: dict[str, Watching] = {}
@@ -91,14 +91,14 @@ class Bookkeeper:
 
     def _recover(self, progress: Progress) -> None:
         """Go on from the journal, if it has an end from which that is possible."""
-        history, last = self._store.recent()
+        history, last = self.store.recent()
         progress()
         self._book = Book(history.at_end())
         self._end = history.end
         self._whole_at = 0
         versions = last.versions if last and not history.lost else {}
         self._watching = {kind: Watching(self._api, kind, versions.get(kind, "")) for kind in KINDS}
-        self._begin = self._store.begin() or self._end
+        self._begin = self.store.begin() or self._end
 
     def _segment(self, cluster: Cluster, progress: Progress) -> Segment | None:
         """Return what is new; None if no second has passed."""
@@ -145,7 +145,7 @@ class Bookkeeper:
         written = 0
         while self._waiting:
             try:
-                self._store.append(self._waiting[0])
+                self.store.append(self._waiting[0])
             except OtherWriterError:
                 self._begin_again()
                 raise
@@ -165,7 +165,7 @@ class Bookkeeper:
     def _count(self, cluster: Cluster, progress: Progress) -> tuple[Day, ...]:
         """Count at most one day that is due, and write it unless it says the same as before."""
         open_ = [each for each in days.due(self._end, (), self._begin) if each not in self._counted]
-        due = set(days.due(self._end, self._store.day_keys(), self._begin)) if open_ else set()
+        due = set(days.due(self._end, self.store.day_keys(), self._begin)) if open_ else set()
         for day, until in open_:
             made = self._counted_day(cluster, day, until) if (day, until) in due else None
             self._counted.add((day, until))
@@ -175,15 +175,15 @@ class Bookkeeper:
         return ()
 
     def _counted_day(self, cluster: Cluster, day: date, until: int) -> Day | None:
-        revision = days.newest(self._store.day_keys()).get(day.isoformat(), 0)
-        former = self._store.day(day.isoformat(), revision) if revision else None
+        revision = days.newest(self.store.day_keys()).get(day.isoformat(), 0)
+        former = self.store.day(day.isoformat(), revision) if revision else None
         if former and former.until >= until:
             return None
-        made = self._store.rebuild(cluster.name, day, self._store.first_end(until), revision + 1)
+        made = self.store.rebuild(cluster.name, day, self.store.first_end(until), revision + 1)
         self._incomplete = tuple(f"{made.name} is incomplete: {why}" for why in made.missing)
         if former and days.same(former, made):
             return None
-        self._store.keep(made, to_parquet(made))
+        self.store.keep(made, to_parquet(made))
         log.info("counted %s%s", made.name, f", revision {revision + 1}" if revision else "")
         return made
 

@@ -142,18 +142,22 @@ class Metering:
         self._spec, self._secrets, self._access = spec, secrets, access
         # The bucket knows no Lease, so this process asks before each write, as for requests to the API.
         self._may_write = access.check if isinstance(access, PodAccess) else lambda: None
-        self._accessible: tuple[Tenancy, Bookkeeper] | None = None
+        self._keeper: Bookkeeper | None = None
+        self._made_from: tuple[Tenancy, Mapping[str, str]] | None = None
 
     def once(self, progress: Progress) -> RoundOutcome:
         cluster = load_cluster(self._spec)
-        settings = settings_of(cluster)
-        if self._accessible is None or self._accessible[0] != settings:
-            self._accessible = (
-                settings,
-                Bookkeeper(self._access, bucket.opened(self._secrets, self._may_write), settings),
-            )
-        kept = self._accessible[1].once(cluster, progress)
+        kept = self._keep(settings_of(cluster), bucket.read(self._secrets)).once(cluster, progress)
         return RoundOutcome(kept.segments + len(kept.days), undecided=kept.incomplete, sizes=kept.sizes)
+
+    def _keep(self, settings: Tenancy, files: Mapping[str, str]) -> Bookkeeper:
+        """Return the keeper of the last round, with what waits to be written; with a new key if it was replaced."""
+        if self._keeper is None or self._made_from is None or self._made_from[0] != settings:
+            self._keeper = Bookkeeper(self._access, bucket.opened(files, self._may_write), settings)
+        elif self._made_from[1] != files:
+            self._keeper.store = bucket.opened(files, self._may_write)
+        self._made_from = settings, files
+        return self._keeper
 
 
 WORK: Mapping[str, Callable[[Path, Path, ApiAccess], Work]] = {

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from clients.access import Access
 from cluster.errors import FailedError, RefusedError
 from cluster.outputs import BucketOutput
+from cluster.spec import Cluster
 from controllers.bookkeeping import bucket
+from controllers.program.work import Metering
 from tests.operations.conftest import outputs
 
 S3 = json.dumps({"access_key_id": "a", "secret_access_key": "b-secret"})
@@ -33,7 +37,8 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 def test_a_pod_opens_the_bucket_with_the_key_of_the_spec(tmp_path: Path, kind: str, key: str) -> None:
     files = dict(bucket.delivered(access(kind), key))
     assert set(files) == {"bucket", "key", "ca"}
-    assert bucket.opened(written(tmp_path, files), lambda: None)
+    assert bucket.read(written(tmp_path, files)) == files
+    assert bucket.opened(files, lambda: None)
 
 
 def test_a_lab_delivers_the_stacks_own_key(tmp_path: Path) -> None:
@@ -61,7 +66,18 @@ def test_a_key_in_another_form_is_refused_and_never_shown(kind: str, key: str) -
 
 def test_files_that_are_missing_or_spoiled_say_what_delivers_them(tmp_path: Path) -> None:
     with pytest.raises(FailedError, match="`menagerie controllers apply` delivers it"):
-        bucket.opened(tmp_path, lambda: None)
-    written(tmp_path, {"bucket": "{", "key": S3, "ca": ""})
+        bucket.read(tmp_path)
     with pytest.raises(FailedError, match="`menagerie controllers apply` delivers it"):
-        bucket.opened(tmp_path, lambda: None)
+        bucket.opened({"bucket": "{", "key": S3, "ca": ""}, lambda: None)
+
+
+def test_a_replaced_key_is_used_and_what_waits_is_kept(tmp_path: Path, build: Callable[..., Cluster]) -> None:
+    settings = build({"tenancy": {"directory": {"file": "people.yaml"}}}).spec.tenancy
+    work = Metering(tmp_path / "cluster.yaml", tmp_path, SimpleNamespace(api=lambda: None))  # type: ignore[arg-type]
+    files = dict(bucket.delivered(access(), S3))
+    first = work._keep(settings, files)
+    store = first.store
+    assert work._keep(settings, files).store is store
+    again = work._keep(settings, {**files, "key": S3.replace("b-secret", "c-secret")})
+    assert again is first
+    assert again.store is not store
