@@ -54,7 +54,7 @@ def opened(files: Mapping[str, str], may_write: Callable[[], None]) -> LedgerSto
         objects = open_bucket(place, files[KEY], files[CA], {}, TIMEOUT_S)
     else:
         objects = open_bucket(place, "", files[CA], words, TIMEOUT_S)
-    return LedgerStore(RecordStore(objects, f"bucket {place.name}", shared=True), may_write=may_write)
+    return LedgerStore(RecordStore(objects, f"bucket {place.name}", shared=True), may_write)
 
 
 def ledger_of(access: Access) -> LedgerStore | None:

@@ -1,4 +1,4 @@
-"""The time of the ledger: it never goes back, and no single clock that jumps can move it.
+"""The time of the ledger: no single clock that jumps can move it.
 
 Of three clocks, the API server's, this machine's, and the last time with what has passed since, the middle one counts.
 """
@@ -22,8 +22,8 @@ class LedgerClock:
         self._wall, self._steady = wall, steady
         self._last: tuple[float, float] | None = None
 
-    def at(self, api: datetime, floor: int = 0) -> int:
-        """Return the time in whole seconds, at least `floor`. api: the API server's.
+    def at(self, api: datetime) -> int:
+        """Return the time in whole seconds. api: the API server's.
 
         Errors: raises FailedError if at the start the two clocks differ by minutes, because nobody knows which is right.
         """
@@ -40,4 +40,4 @@ class LedgerClock:
             moment, since = self._last
             middle = sorted((said, own, moment + steady - since))[1]
         self._last = (middle, steady)
-        return max(int(middle), floor)
+        return int(middle)

@@ -79,9 +79,10 @@ class Bookkeeper:
 
     def once(self, cluster: Cluster, progress: Progress = lambda: None) -> Kept:
         """Run a round. Errors: raises those of the API and of the store; the next round goes on."""
+        now = self._clock.at(self._now())
         if self._book is None:
-            self._recover(progress)
-        if segment := self._segment(cluster, progress):
+            self._recover(now, progress)
+        if segment := self._segment(cluster, max(now, self._end), progress):
             self._waiting.append(segment)
             self._end = segment.end
         written = self._write(progress)
@@ -89,21 +90,20 @@ class Bookkeeper:
         known = [fact for _, fact in self._book.known.values()] if self._book else []
         return Kept(written, counted, self._incomplete, self._sizes() | {"hosts that are down": down(known)})
 
-    def _recover(self, progress: Progress) -> None:
+    def _recover(self, now: int, progress: Progress) -> None:
         """Go on from the journal, if it has an end from which that is possible."""
-        history, last = self.store.recent()
+        history, last = self.store.recent(now)
         progress()
         self._book = Book(history.at_end())
         self._end = history.end
         self._whole_at = 0
         versions = last.versions if last and not history.lost else {}
         self._watching = {kind: Watching(self._api, kind, versions.get(kind, "")) for kind in KINDS}
-        self._begin = self.store.begin() or self._end
+        self._begin = self.store.begin(now) or self._end
 
-    def _segment(self, cluster: Cluster, progress: Progress) -> Segment | None:
+    def _segment(self, cluster: Cluster, at: int, progress: Progress) -> Segment | None:
         """Return what is new; None if no second has passed."""
         assert self._book is not None
-        at = self._clock.at(self._now(), self._end)
         if at == self._end:
             return None
         look = Look(at, self._end)
@@ -179,7 +179,7 @@ class Bookkeeper:
         former = self.store.day(day.isoformat(), revision) if revision else None
         if former and former.until >= until:
             return None
-        made = self.store.rebuild(cluster.name, day, self.store.first_end(until), revision + 1)
+        made = self.store.rebuild(cluster.name, day, self.store.first_end(until, self._end), revision + 1)
         self._incomplete = tuple(f"{made.name} is incomplete: {why}" for why in made.missing)
         if former and days.same(former, made):
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -34,27 +33,23 @@ class LedgerStore:
     may_write: called before each write; it raises if this process may not write any more.
     """
 
-    def __init__(
-        self, records: RecordStore, clock: Callable[[], float] = time.time, may_write: Callable[[], None] = lambda: None
-    ) -> None:
-        self._records, self._clock, self._may_write = records, clock, may_write
+    def __init__(self, records: RecordStore, may_write: Callable[[], None] = lambda: None) -> None:
+        self._records, self._may_write = records, may_write
 
     def append(self, segment: Segment) -> None:
         """Write a segment. Raises OtherWriterError."""
         self._create(segment.key, journal.write(segment))
 
-    def begin(self) -> int:
+    def begin(self, now: int) -> int:
         """Return the end of the oldest segment of the last `BACK_DAYS` days, 0 if there is none."""
-        now = int(self._clock())
         for back in range(BACK_DAYS, -2, -1):
             if keys := self._segments_of(now - back * DAY_S):
                 return journal.end_of(keys[0])
         return 0
 
-    def recent(self) -> tuple[History, Segment | None]:
+    def recent(self, now: int) -> tuple[History, Segment | None]:
         """Return what the journal says from its last whole segment on, and its last segment; None if there is none."""
         keys: list[str] = []
-        now = int(self._clock())
         for back in range(-1, BACK_DAYS + 1):
             keys = [*self._segments_of(now - back * DAY_S), *keys]
             if any(map(journal.is_whole, keys)):
@@ -76,9 +71,9 @@ class LedgerStore:
         inside = [key for day in folders for key in self._segments_of(day) if start < journal.end_of(key) <= until]
         yield from self._read([*_from_the_last_whole(before), *inside])
 
-    def first_end(self, moment: int) -> int:
+    def first_end(self, moment: int, now: int) -> int:
         """Return the end of the first segment that ends at a moment or later; the moment if there is none."""
-        for day in journal.days(moment, int(self._clock()) + DAY_S):
+        for day in journal.days(moment, max(moment, now) + 1):
             if ends := [end for end in map(journal.end_of, self._segments_of(day)) if end >= moment]:
                 return min(ends)
         return moment

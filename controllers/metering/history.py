@@ -9,6 +9,10 @@ from typing import NamedTuple
 from controllers.metering.facts import Entry, Fact, Subject
 from controllers.metering.journal import Segment
 
+GRACE_S = 120
+"""How long a kubelet may have been silent when its node becomes NotReady: --node-monitor-grace-period is 50 s by default, and
+the controller manager looks every 5 s."""
+
 
 class Gap(NamedTuple):
     """An interval in which changes may have been missed, and why."""
@@ -28,12 +32,14 @@ _LOST = "a part of the journal is missing"
 @dataclass
 class History:
     """Facts by subject and id. gaps: between the first and the last segment. end: of the last segment, 0 without one.
-    lost: a segment is missing, and not everything has been said again since."""
+    is_new: nothing was added yet. lost: a segment is missing, and not everything has been said again since.
+    """
 
     steps: dict[Subject, dict[str, Steps]] = field(default_factory=lambda: {each: {} for each in Subject})
     gaps: list[Gap] = field(default_factory=list)
     start: int = 0
     end: int = 0
+    is_new: bool = True
     lost: bool = False
 
     def add(self, segment: Segment) -> None:
@@ -49,8 +55,10 @@ class History:
         if segment.whole and segment.end >= self.end:
             self._end_those_not_in(segment, certain)
             self.lost = False
+        floor = 0 if self.is_new else self.end - GRACE_S
         for entry in segment.entries:
-            self._step(entry)
+            self._step(entry, floor)
+        self.is_new = False
         self.end = max(self.end, segment.end)
 
     def _gap(self, until: int) -> int:
@@ -71,13 +79,19 @@ class History:
                 if steps[-1][1] is not None and (subject, id) not in present:
                     self._step(Entry(max(certain, steps[-1][0]), subject, id, None))
 
-    def _step(self, entry: Entry) -> None:
-        """Take an entry over. A later entry about an earlier time replaces what was known from then on."""
+    def _step(self, entry: Entry, floor: int = 0) -> None:
+        """Take an entry over. A later entry about an earlier time replaces what was known from then on.
+
+        floor: of things that change their state. A pod's end may be learnt at any time; a state before it was known already.
+        """
         steps = self.steps[entry.subject].setdefault(entry.id, [])
-        while steps and steps[-1][0] >= entry.since:
+        if steps and steps[-1][1] == entry.fact:
+            return
+        since = entry.since if entry.subject is Subject.POD else max(entry.since, floor)
+        while steps and steps[-1][0] >= since:
             steps.pop()
         if not steps or steps[-1][1] != entry.fact:
-            steps.append((entry.since, entry.fact))
+            steps.append((since, entry.fact))
 
     def at_end(self) -> Mapping[tuple[Subject, str], tuple[int, Fact]]:
         """Return what holds at the end: (subject, id) -> (since, fact)."""

@@ -31,6 +31,7 @@ from controllers.metering.facts import (
     Use,
     VolumeFact,
 )
+from controllers.metering.history import GRACE_S
 from controllers.planner.resources import CPU, GPU, MEMORY, STORAGE
 from controllers.tenancy.capacity.hosts import taint_of, teams_of
 from controllers.tenancy.directory import TenantKind
@@ -39,9 +40,6 @@ from controllers.tenancy.sync.state import space_of
 
 BOOT_S = 3600
 """After this time, a host that has never been Ready counts as broken."""
-GRACE_S = 120
-"""How long a kubelet may have been silent when its node becomes NotReady: --node-monitor-grace-period is 50 s by default, and
-the controller manager looks every 5 s."""
 MICRO = 1_000_000
 MOST = 10**12
 """Of any amount: what a node reports of itself must not exceed the integers of the day's table."""

@@ -116,7 +116,7 @@ class World:
         self.cluster = Cluster(float(self.start))
 
     def store(self) -> LedgerStore:
-        return LedgerStore(self.bucket, lambda: self.cluster.now)
+        return LedgerStore(self.bucket)
 
     def clock(self) -> LedgerClock:
         return LedgerClock(lambda: self.cluster.now + self.wall_off, lambda: self.steady)

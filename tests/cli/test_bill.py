@@ -40,7 +40,7 @@ FACTS = (
 
 def ledger(*days_: date, name: str = "lab", incomplete: bool = False) -> LedgerStore:
     """Return a ledger with these days and their journal."""
-    store = LedgerStore(RecordStore(MemoryStore(), f"bucket of {name}", shared=True), lambda: START + 3 * DAY_S)
+    store = LedgerStore(RecordStore(MemoryStore(), f"bucket of {name}", shared=True))
     begin = START - 3 * DAY_S
     segments = [Segment(name, begin, begin, 0, True, FACTS)]
     while segments[-1].end < START + 3 * DAY_S:

@@ -50,8 +50,9 @@ def entry(since: int, id: str, fact: Fact | None, subject: Subject | None = None
 
 def history(*entries: Entry, start: int = START - HOUR, end: int = START + 26 * HOUR) -> History:
     """Return a history in which nothing was missed from `start` to `end`."""
-    whole = Segment("lab", start, start, 0, True, ())
-    rest = Segment("lab", start, end, start, False, tuple(entries))
+    before, after = ([each for each in entries if (each.since <= start) is early] for early in (True, False))
+    whole = Segment("lab", start, start, 0, True, tuple(before))
+    rest = Segment("lab", start, end, start, False, tuple(after))
     return read([whole, rest])
 
 

@@ -13,6 +13,7 @@ from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from controllers.metering import observe
 from controllers.metering.facts import HostFact, PodFact, PriceFact, Room, SpaceFact, Subject, Use, VolumeFact
+from controllers.metering.history import GRACE_S
 from controllers.metering.observe import NO_POOL, Look, Observer
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER
 from operations import drain
@@ -74,7 +75,7 @@ def test_a_silent_node_is_broken_from_the_last_time_its_kubelet_was_heard(observ
     assert facts(observer, silent, (START, FREE), renewed=AT - 55) == [(-55, broken)]
     assert facts(observer, silent, (START, FREE), renewed=None) == [(-10, broken)]
     # A clock that is wrong by hours moves the entry by no more than the time that a kubelet may be silent.
-    assert facts(observer, silent, (START, FREE), renewed=AT - 9000) == [(-60 - observe.GRACE_S, broken)]
+    assert facts(observer, silent, (START, FREE), renewed=AT - 9000) == [(-60 - GRACE_S, broken)]
     assert facts(observer, node(ready="Unknown", since=AT + 9000), (START, FREE), renewed=AT + 9000) == [(0, broken)]
     healthy = node(since=AT - 20)
     assert facts(observer, healthy, (AT - 500, broken)) == [(-20, FREE)]
