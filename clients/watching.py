@@ -1,4 +1,4 @@
-"""Lists of a kind with their version, and what changed since: a watch that ends by itself, read as a whole.
+"""Lists of a kind with their version, and what changed since: a watch that ends after seconds, read as a whole.
 
 A watch from a version says everything that happened since, unless the API server no longer knows: it answers 410 Gone, or
 sends an ERROR with that code (kubernetes.io, "Efficient detection of changes"). Then only a new list helps.
