@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 from arro3.core import Array, DataType, Table
 from arro3.io import write_parquet
@@ -18,7 +19,7 @@ _TEXTS = ("team", "namespace", "user", "pool", "use")
 def to_parquet(day: Day) -> bytes:
     """Return the rows as Parquet: texts as UTF-8, amounts as 64-bit integers. The columns are those of the JSON."""
     rows = day.document["rows"]
-    columns = {
+    columns: dict[str, Any] = {
         name: Array([row[at] for row in rows], type=DataType.utf8() if name in _TEXTS else DataType.int64())
         for at, name in enumerate(COLUMNS)
     }

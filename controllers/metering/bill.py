@@ -121,7 +121,7 @@ class Bill:
         groups = self.by(
             lambda line: (line.cluster, line.use, line.team, line.pool), lambda line: _is_waste(line, self.team)
         )
-        wastes = [Waste(*key, sums) for key, sums in groups.items()]
+        wastes = [Waste(cluster, use, team, pool, sums) for (cluster, use, team, pool), sums in groups.items()]
         wastes.sort(key=lambda waste: (waste.sums.dollars, waste.sums.gpu_hours, waste.sums.host_hours), reverse=True)
         return wastes[:WASTES]
 

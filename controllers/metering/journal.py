@@ -79,8 +79,8 @@ def read(data: bytes, key: str) -> Segment:
         document = json.loads(data)
         shared.readable(f"segment {key}", document, _VERSION)
         entries = tuple(from_json(array) for array in document["entries"])
-        times = (int(document[name]) for name in ("start", "end", "before"))
-        return Segment(document["cluster"], *times, bool(document["whole"]), entries, document["versions"])
+        start, end, before = (int(document[name]) for name in ("start", "end", "before"))
+        return Segment(document["cluster"], start, end, before, bool(document["whole"]), entries, document["versions"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{key} is not a segment of a ledger's journal: {error}") from None
 

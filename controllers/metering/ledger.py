@@ -101,9 +101,7 @@ def count(history: History, start: int, end: int) -> Ledger:
     payers = Payers(history.steps[Subject.SPACE], start, end)
     pods = _by_node(history, start, end)
     for name in sorted(history.steps[Subject.HOST]):
-        hosted = [
-            life for life in lives(history.steps[Subject.HOST][name], start, end) if isinstance(life[2], HostFact)
-        ]
+        hosted = list(_hosted(history, name, start, end))
         if hosted:
             _Host(ledger, history, hosted, list(_claims(payers, hosted, pods.pop(name, ()), ledger))).count()
         else:
@@ -114,6 +112,13 @@ def count(history: History, start: int, end: int) -> Ledger:
 
 
 _Life = tuple[int, int, str, PodFact]
+
+
+def _hosted(history: History, name: str, start: int, end: int) -> Iterator[tuple[int, int, HostFact]]:
+    """Yield (start, end, fact) of a host."""
+    for first, last, fact in lives(history.steps[Subject.HOST][name], start, end):
+        if isinstance(fact, HostFact):
+            yield first, last, fact
 
 
 def _by_node(history: History, start: int, end: int) -> dict[str, list[_Life]]:

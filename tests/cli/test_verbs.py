@@ -43,6 +43,8 @@ HOLDS = """
     tenancy sync, up, upgrade
 """
 """Verbs that lock the cluster, and so can wait for it. `up` and `destroy` continue if the bucket of records does not answer."""
+TWO_SENSES = {"--from": "a backend in `state move`, the first day in `bill`, where --from and --to belong together"}
+"""Options that mean one thing in one verb and another in another -> why."""
 EVERY = [verb.name for verb in table.every()]
 
 
@@ -99,7 +101,7 @@ def test_an_option_has_the_same_help_type_and_metavar_in_every_verb() -> None:
                     tuple(param.opts),
                 )
                 uses[option][kind].append(name)
-    assert {option: dict(kinds) for option, kinds in uses.items() if len(kinds) > 1} == {}
+    assert {option: dict(kinds) for option, kinds in uses.items() if len(kinds) > 1}.keys() == TWO_SENSES.keys()
 
 
 def test_no_verb_has_a_former_name_of_an_option() -> None:
