@@ -25,7 +25,7 @@ from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OW
 from operations.record.store import RecordStore
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
-from tests.tenancy.hosts import teams
+from tests.tenancy.hosts import end, run_on, teams
 from tests.tenancy.real import RBAC, Server
 from tests.waiting import until
 
@@ -141,21 +141,22 @@ def test_its_account_has_the_rights_for_a_whole_round_of_capacity(
     assert refused.failed[0].endswith(f"`menagerie controllers apply {load_cluster(spec).name}` restores it")
 
 
-def test_its_account_has_the_rights_for_rounds_of_the_ledger(server: Server, spec: Path) -> None:
+def test_its_account_has_the_rights_for_rounds_of_the_ledger(server: Server, spec: Path, sync: TenancySync) -> None:
     """Against a real API server, whose watches and bookmarks the journal relies on; the bucket is in memory."""
+    assert sync.once(str).failed == ()
     cluster = load_cluster(spec)
     assert cluster.spec.tenancy
     bucket = RecordStore(MemoryStore(), "memory", shared=True)
     keeper = Bookkeeper(Account(server, token_of(server, METERING)), LedgerStore(bucket), cluster.spec.tenancy)
     first = keeper.once(cluster)
     assert (first.segments, first.sizes["hosts"]) == (1, 3)
-    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "worker-1", "containers": [{"name": "c", "image": "none"}]}}
-    assert server.real.call("POST", "/api/v1/namespaces/default/pods", pod)[0] == 201
+    before = first.sizes["pods"]
+    run_on(server, "worker-1", "team-robotics", "job")
     time.sleep(1)
-    assert keeper.once(cluster).sizes["pods"] == 1
-    assert server.real.call("DELETE", "/api/v1/namespaces/default/pods/p", {"gracePeriodSeconds": 0})[0] == 200
+    assert keeper.once(cluster).sizes["pods"] == before + 1
+    end(server, "team-robotics", "job")
     time.sleep(1)
-    assert keeper.once(cluster).sizes["pods"] == 0
+    assert keeper.once(cluster).sizes["pods"] == before
     whole = [key for key in bucket.keys(journal.PREFIX) if journal.is_whole(key)]
     assert len(whole) == 1, "an event was missed, and everything was listed again"
 
