@@ -85,6 +85,12 @@ TagsOpt = Annotated[
     typer.Option("--tags", metavar="ROLES", help=f"Only these roles of site.yml; {_MANY}."),
 ]
 OnlyOpt = Annotated[list[str] | None, typer.Option("--only", metavar="NAMES", help=f"Only these, by name; {_MANY}.")]
+TeamOpt = Annotated[
+    str,
+    typer.Option(
+        "--team", metavar="TEAM", help="Count for this team: only its use; for a job, also hosts allocated to it."
+    ),
+]
 AllowUnknownOpt = Annotated[
     bool,
     typer.Option("--allow-unknown", help="Only warn if the catalogue lacks a region, zone, machine type or disk."),

@@ -56,6 +56,7 @@ PLACES: Mapping[str, Place] = {
     "Node": Place("v1", "nodes"),
     "Pod": Place("v1", "pods"),
     "PodDisruptionBudget": Place("policy/v1", "poddisruptionbudgets"),
+    "PersistentVolume": Place("v1", "persistentvolumes"),
     "PriorityClass": Place("scheduling.k8s.io/v1", "priorityclasses"),
     "ReplicaSet": Place("apps/v1", "replicasets"),
     "ResourceQuota": Place("v1", "resourcequotas"),

@@ -174,6 +174,10 @@ MEANING: dict[str, str] = {
     "CPH-006": "The teams' quotas together don't fit on the disks, a team has no quota, or its disks aren't declared.",
     "CPH-007": "A disk of a storage host isn't empty, is in use, or doesn't exist. Rook takes only empty devices. The "
     "host itself reports this, in role storage_host and in `menagerie-disks`.",
+    "MET-001": "A price of an hour isn't above 0, or is given for a pool in the region, whose prices are in autoscaler.prices.",
+    "MET-002": "A key is given where the name of a secret is expected. The message never repeats it.",
+    "MET-003": "metering can't work: without tenancy nobody runs controllers, and in a cloud a pod has no login for the bucket "
+    "without metering.key.",
     "PRV-001": "An address that installers fetch from isn't plain http:// or https://, or contains a user or password.",
     "PRV-002": "A machine of a provisioned site has no MAC, which identifies it when it boots, or no BMC although the "
     "site has provisioning.bmc.",

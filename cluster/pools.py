@@ -126,6 +126,9 @@ class Pool(Model):
     """Fast interfaces between the machines: EFA on AWS, InfiniBand on Azure, gVNIC with more queues on Google Cloud."""
     kubelet: Kubelet = Kubelet()
     """How kubelets manage CPUs and NUMA nodes."""
+    price_hour: float | None = None
+    """US dollars that one of the pool's machines at a site costs you in an hour, such as 21.5, for the ledger. Default: unknown,
+    and `bill` says so. Pools in the region: autoscaler.prices."""
     labels: dict[str, str] = Field(default={})
     """Node labels, for example openai.org/location: onprem-sjc1."""
     taints: tuple[Taint, ...] = Field(default=(), strict=False)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from cluster import versions
 from cluster.autoscaler import Autoscaler
+from cluster.metering import Metering
 from cluster.mirrors import MirrorRegistry, MirrorUrl
 from cluster.model import Model
 from cluster.network import ClusterNetwork, Neighbours
@@ -231,6 +232,8 @@ class ClusterSpec(Model):
     """The scheduler: its profile for batch work, and gangs."""
     tenancy: Tenancy | None = None
     """Namespaces for people and teams. Default: only those that operators create."""
+    metering: Metering | None = None
+    """The ledger of what teams used. Default: none."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 

@@ -195,8 +195,10 @@ class Controllers:
 
 def removable(kinds: tuple[ControllerKind, ...], *, whole: bool) -> tuple[Key, ...]:
     """Return the keys of everything that `manifests.objects` makes for them, the last first. whole: include what they share."""
-    keys = [key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}))]
-    shared = {key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}))}
+    keys = [key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}, bucket={"": ""}))]
+    shared = {
+        key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}, bucket={"": ""}))
+    }
     return tuple(key for key in reversed(keys) if whole or key not in shared)
 
 

@@ -31,7 +31,10 @@ DEBIAN = (
     "zlib1g",
 )
 """Python and the libraries that it loads. Modules of its standard library that need others (curses, sqlite3, ...) are not used."""
-PYTHON_PACKAGES = ("kubernetes", "ldap3", "prometheus-client", "pydantic", "pydantic-core", "PyYAML", "urllib3")
+PYTHON_PACKAGES = (
+    *("arro3-core", "arro3-io", "kubernetes", "ldap3", "obstore"),
+    *("prometheus-client", "pydantic", "pydantic-core", "PyYAML", "urllib3"),
+)
 """What the program imports directly; their dependencies are added. A test compares this list with the imports."""
 LEFT_OUT = ("aiohttp", "aiohttp-retry")
 """Needed only by kubernetes' asynchronous client, which nothing here loads."""

@@ -21,6 +21,8 @@ from controllers.tenancy.sync.run import NOTEBOOK
 
 RBAC = "rbac.authorization.k8s.io"
 Rule = dict[str, Any]
+METERING_LEASE = "menagerie-metering"
+"""Held by the process that keeps the ledger."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class ControllerKind:
     """A controller.
 
     lease: name of its Lease. every_s: seconds between rounds. notebooks: ConfigMaps in kube-system that it writes.
-    rules: cluster-wide, from the spec's settings. directory: whether it needs the directory's secret.
+    rules: cluster-wide, from the spec's settings. directory, bucket: whether it needs the directory's secrets, and the ledger's
+    bucket with its key.
     """
 
     name: str
@@ -38,6 +41,7 @@ class ControllerKind:
     rules: Callable[[Tenancy], tuple[Rule, ...]]
     notebooks: tuple[str, ...] = ()
     directory: bool = False
+    bucket: bool = False
 
 
 def rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Rule:
@@ -76,13 +80,23 @@ def _moves(_: Tenancy) -> tuple[Rule, ...]:
     )
 
 
+def _counts(_: Tenancy) -> tuple[Rule, ...]:
+    return (
+        rule("", ("namespaces", "nodes", "persistentvolumes", "pods"), ("list", "watch")),
+        # Of kubelets, to learn when one that is silent was heard last.
+        rule("coordination.k8s.io", ("leases",), ("list",)),
+    )
+
+
 TENANCY_SYNC = ControllerKind(
     "tenancy-sync", SYNC_LEASE, 60, "namespaces of people and teams", _syncs, (NOTEBOOK,), directory=True
 )
 TENANCY_CAPACITY = ControllerKind("tenancy-capacity", CAPACITY_LEASE, 30, "hosts of teams", _moves)
-KINDS: Mapping[str, ControllerKind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY)}
+METERING = ControllerKind("metering", METERING_LEASE, 60, "the ledger of who used what", _counts, bucket=True)
+KINDS: Mapping[str, ControllerKind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY, METERING)}
 
 
-def needed_kinds(settings: Tenancy) -> tuple[ControllerKind, ...]:
-    """Return the controllers that a spec has work for: without allocations no host belongs to a team."""
-    return (TENANCY_SYNC, TENANCY_CAPACITY) if settings.allocations else (TENANCY_SYNC,)
+def needed_kinds(settings: Tenancy, *, metering: bool = False) -> tuple[ControllerKind, ...]:
+    """Return the controllers that a spec has work for: without allocations no host belongs to a team. metering: it has a ledger."""
+    capacity = (TENANCY_CAPACITY,) if settings.allocations else ()
+    return (TENANCY_SYNC, *capacity, *((METERING,) if metering else ()))

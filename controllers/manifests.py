@@ -25,8 +25,8 @@ NAMESPACE = CONTROLLERS_NAMESPACE
 MANAGED = {"app.kubernetes.io/part-of": "menagerie"}
 """On all objects: finds what to remove when a controller is no longer needed."""
 KIND_LABEL = "app.kubernetes.io/name"
-SPEC, SECRETS = "spec", "directory"
-"""The ConfigMap with the spec's files, and the Secret with the directory's secrets."""
+SPEC, SECRETS, BUCKET = "spec", "directory", "ledger"
+"""The ConfigMap with the spec's files, the Secret with the directory's secrets, and that with the ledger's bucket."""
 CONFIG_HASH = "menagerie.dev/config"
 """Annotation of pods: SHA-256 of the ConfigMap's contents, so that changed files roll the pods."""
 PORT = 9810
@@ -41,7 +41,8 @@ class Desired:
     """What a cluster should run.
 
     image: its reference. files: path relative to cluster.yaml's folder -> text. pool: whose nodes run the controllers, "" for any.
-    taints: that pool's. secrets: name -> value, those that the directory needs.
+    taints: that pool's. secrets: name -> value, those that the directory needs. bucket: file -> text, of the ledger's bucket with
+    its key.
     """
 
     image: str
@@ -51,13 +52,16 @@ class Desired:
     pool: str = ""
     taints: tuple[Taint, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    bucket: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def objects(desired: Desired) -> tuple[Object, ...]:
     """Return all objects."""
     shared = [_namespace(), _spec(desired.files)]
     if desired.secrets and (not desired.kinds or any(kind.directory for kind in desired.kinds)):
-        shared.append(_secret(desired.secrets))
+        shared.append(_secret(SECRETS, desired.secrets))
+    if desired.bucket and (not desired.kinds or any(kind.bucket for kind in desired.kinds)):
+        shared.append(_secret(BUCKET, desired.bucket))
     return (*shared, *(each for kind in desired.kinds for each in _of(kind, desired)))
 
 
@@ -99,11 +103,11 @@ def _keys(files: Iterable[str]) -> dict[str, str]:
     return {key(path): path for path in sorted(files)}
 
 
-def _secret(secrets: Mapping[str, str]) -> Object:
+def _secret(name: str, secrets: Mapping[str, str]) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": SECRETS, "namespace": NAMESPACE, "labels": MANAGED},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": MANAGED},
         "type": "Opaque",
         "data": {name: base64.b64encode(value.encode()).decode() for name, value in sorted(secrets.items())},
     }
@@ -150,8 +154,8 @@ def _pod(kind: ControllerKind, desired: Desired) -> Object:
     apart = {"labelSelector": _selector(kind), "topologyKey": "kubernetes.io/hostname"}
     items = [{"key": key, "path": path} for key, path in _keys(desired.files).items()]
     volumes: list[Object] = [{"name": SPEC, "configMap": {"name": SPEC, "items": items}}]
-    if _has_secrets(kind, desired):
-        volumes.append({"name": SECRETS, "secret": {"secretName": SECRETS, "defaultMode": 0o440}})
+    if secret := _secret_of(kind, desired):
+        volumes.append({"name": secret, "secret": {"secretName": secret, "defaultMode": 0o440}})
     return {
         "serviceAccountName": kind.name,
         "automountServiceAccountToken": True,
@@ -182,9 +186,9 @@ def _tolerations(taints: Iterable[Taint]) -> list[Object]:
 def _container(kind: ControllerKind, desired: Desired) -> Object:
     arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
     mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
-    if _has_secrets(kind, desired):
+    if secret := _secret_of(kind, desired):
         arguments.append(f"--secrets={_SECRETS_FOLDER}")
-        mounts.append({"name": SECRETS, "mountPath": _SECRETS_FOLDER, "readOnly": True})
+        mounts.append({"name": secret, "mountPath": _SECRETS_FOLDER, "readOnly": True})
     return {
         "name": "controller",
         "image": desired.image,
@@ -209,8 +213,11 @@ def _probe(path: str, **timing: int) -> Object:
     return {"httpGet": {"path": path, "port": "http"}, **timing}
 
 
-def _has_secrets(kind: ControllerKind, desired: Desired) -> bool:
-    return kind.directory and bool(desired.secrets)
+def _secret_of(kind: ControllerKind, desired: Desired) -> str:
+    """Return the Secret that a controller reads, "" for none. Each sees only its own."""
+    if kind.bucket:
+        return BUCKET if desired.bucket else ""
+    return SECRETS if kind.directory and desired.secrets else ""
 
 
 def _labels(kind: ControllerKind) -> dict[str, str]:

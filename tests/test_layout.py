@@ -22,6 +22,7 @@ PURE = (
     "cli/drawing",
     "cluster/audit",
     "components",
+    "controllers/metering",
     "controllers/planner",
     "etcd",
     "network",

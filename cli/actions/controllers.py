@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import typer
@@ -20,6 +20,7 @@ from cluster.project import ROOT
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names
 from controllers.apply import Controllers
+from controllers.bookkeeping.bucket import delivered
 from controllers.gather import files_of, image_of
 from controllers.image import build, push, refuse
 from controllers.kinds import KINDS, ControllerKind, needed_kinds
@@ -122,14 +123,22 @@ class _Work:
         Errors: raises RefusedError if no image is named and no controller runs that has one.
         """
         settings = settings_of(self.cluster)
-        kinds = named or needed_kinds(settings)
+        ledger = self.cluster.spec.metering
+        kinds = named or needed_kinds(settings, metering=ledger is not None)
         chosen = image or image_of(state.image for state in self.controllers.states())
         files = files_of(self.cluster.spec, find_cluster(name, ROOT))
         names = secret_names(settings) if any(kind.directory for kind in kinds) else ()
         secrets = {secret: stack.secret_of(self.cluster, secret) for secret in names}
+        bucket = self._bucket() if any(kind.bucket for kind in kinds) else {}
         pool = home(self.cluster) or ""
         taints = self.cluster.spec.pools[pool].taints if pool else ()
-        return Desired(chosen, files, settings, kinds, pool, taints, secrets)
+        return Desired(chosen, files, settings, kinds, pool, taints, secrets, bucket)
+
+    def _bucket(self) -> Mapping[str, str]:
+        """Return the ledger's bucket with its key, as pods get it."""
+        ledger = self.cluster.spec.metering
+        key = stack.secret_of(self.cluster, ledger.key.secret) if ledger and ledger.key else ""
+        return delivered(self.access, key)
 
 
 def _kinds(only: tuple[str, ...]) -> tuple[ControllerKind, ...]:

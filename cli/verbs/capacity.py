@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.examples import examples
-from cli.options import ClustersArg, JsonOpt
+from cli.options import ClustersArg, JsonOpt, TeamOpt
 from cli.specs import checked
 
 
@@ -37,7 +37,7 @@ def capacity(
     spot: Annotated[
         str, typer.Option("--spot", metavar="WORD", help="Use of spot machines: any, never or only.")
     ] = "any",
-    team: Annotated[str, typer.Option("--team", metavar="TEAM", help="Also count hosts allocated to this team.")] = "",
+    team: TeamOpt = "",
     within: Annotated[
         str | None,
         typer.Option("--within", metavar="LABEL", help="Keep the job in one topology domain, such as openai.org/rack."),

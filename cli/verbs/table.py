@@ -78,6 +78,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Fleet": (
         Verb("list", "fleet:list_", "List the clusters in inventories/"),
+        Verb("bill", "bill:bill", "Show what teams used, in hours and dollars"),
         Verb("capacity", "capacity:capacity", "Show free capacity, and where a job would start"),
     ),
     "Proof": (

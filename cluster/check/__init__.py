@@ -27,6 +27,7 @@ from cluster.check import (
     kernel,
     limits,
     links,
+    metering,
     names,
     neighbours,
     network,
@@ -91,6 +92,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *autoscaler.RULES,
     *tenancy.RULES,
     *allocations.RULES,
+    *metering.RULES,
     *effect.RULES,
 )
 

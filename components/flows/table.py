@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
+from cluster.controllers import home
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
@@ -32,6 +33,7 @@ CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
 Reference")."""
 
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
+LEDGER = "The controller that keeps the ledger writes its journal and its days."
 AUDIT_LOGS = "API servers upload their audit logs, so that the logs outlive the hosts."
 ATTESTED = "API servers ask the cloud whether a host that joins in the region belongs to the cluster."
 PORTS_OF_SERVICES = "Ports of Services on workers, which kube-proxy leads to pods."
@@ -62,6 +64,7 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | No
         *_for_volumes(spec),
         *_for_backups(cluster, hosts, buckets),
         *_tcp([Role.API_SERVER], Role.BUCKETS, [_port(buckets)], AUDIT_LOGS),
+        *_tcp(_home_of_the_ledger(cluster), Role.BUCKETS, [_port(buckets)], LEDGER),
         *_tcp([Role.API_SERVER] * (spec.cloud_workers and not cluster.is_lab), Role.CLOUD_API, [HTTPS], ATTESTED),
         *_to_the_outside(spec, machines, workers, source),
     )
@@ -193,6 +196,13 @@ def _for_backups(cluster: Cluster, hosts: Mapping[RoleName, Role], buckets: str 
     writing = dict.fromkeys(host for role, host in hosts.items() if settings(cluster, role).backup)
     why = "Backups of etcd, encrypted before they leave the host, and drills that restore them."
     yield from _tcp(writing, Role.BUCKETS, [_port(buckets)], why)
+
+
+def _home_of_the_ledger(cluster: Cluster) -> Iterator[Role]:
+    """Yield where the pods of the controller `metering` run, if there is one."""
+    pool = home(cluster) if cluster.spec.metering else None
+    if pool:
+        yield Role.WORKER_AT_SITE if cluster.spec.pools[pool].site else Role.WORKER_IN_REGION
 
 
 def _to_registries(spec: ClusterSpec, workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

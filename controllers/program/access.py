@@ -19,7 +19,7 @@ class PodAccess:
     """
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
-        self._check = check
+        self.check = check
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient:
         """See `clients.access.Access.api`."""
@@ -28,4 +28,4 @@ class PodAccess:
         configuration.retries = False if once else None
         if connections:
             configuration.connection_pool_maxsize = connections
-        return ApiClient(configuration, self._check)
+        return ApiClient(configuration, self.check)

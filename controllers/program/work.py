@@ -11,7 +11,10 @@ from typing import NamedTuple, Protocol
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
-from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
+from controllers.bookkeeping import bucket
+from controllers.bookkeeping.run import Bookkeeper
+from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC
+from controllers.program.access import PodAccess
 from controllers.tenancy.capacity.run import Capacity
 from controllers.tenancy.directory import Directory
 from controllers.tenancy.directory.choose import directory_of, settings_of
@@ -132,7 +135,33 @@ class TenancyCapacity:
         return RoundOutcome(len(applied.changes), failed, (), look.plan.conflicts, sizes)
 
 
+class Metering:
+    """The ledger: one segment of its journal, and days that have ended. secrets: folder with the files of the bucket."""
+
+    def __init__(self, spec: Path, secrets: Path, access: ApiAccess) -> None:
+        self._spec, self._secrets, self._access = spec, secrets, access
+        # The bucket knows no Lease, so this process asks before each write, as for requests to the API.
+        self._may_write = access.check if isinstance(access, PodAccess) else lambda: None
+        self._keeper: Bookkeeper | None = None
+        self._made_from: tuple[Tenancy, Mapping[str, str]] | None = None
+
+    def once(self, progress: Progress) -> RoundOutcome:
+        cluster = load_cluster(self._spec)
+        kept = self._keep(settings_of(cluster), bucket.read(self._secrets)).once(cluster, progress)
+        return RoundOutcome(kept.segments + len(kept.days), undecided=kept.incomplete, sizes=kept.sizes)
+
+    def _keep(self, settings: Tenancy, files: Mapping[str, str]) -> Bookkeeper:
+        """Return the keeper of the last round, with what waits to be written; with a new key if it was replaced."""
+        if self._keeper is None or self._made_from is None or self._made_from[0] != settings:
+            self._keeper = Bookkeeper(self._access, bucket.opened(files, self._may_write), settings)
+        elif self._made_from[1] != files:
+            self._keeper.store = bucket.opened(files, self._may_write)
+        self._made_from = settings, files
+        return self._keeper
+
+
 WORK: Mapping[str, Callable[[Path, Path, ApiAccess], Work]] = {
     TENANCY_SYNC.name: TenancySync,
     TENANCY_CAPACITY.name: TenancyCapacity,
+    METERING.name: Metering,
 }

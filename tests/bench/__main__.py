@@ -25,6 +25,7 @@ from tests.bench import (
     bare,
     growth,
     inventory,
+    ledger,
     machine,
     neighbours,
     planner,
@@ -70,6 +71,7 @@ def main(
         *recovery.measure(alone.say),
         *growth.measure(alone.say),
         *planner.measure(alone.say),
+        *ledger.measure(alone.say),
         *_neighbours(),
         *_control_planes(),
     ]

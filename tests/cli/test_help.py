@@ -21,6 +21,7 @@ WRONG_CLUSTER = tuple(
     autoscaler plan lba
     autoscaler run lba
     autoscaler simulate lba x
+    bill lba
     bundle lba --fetch -o x
     capacity lba
     ceph facts lba -o x
@@ -80,6 +81,7 @@ NOT_BUILT = tuple(
     audit lab
     autoscaler plan lab
     autoscaler run lab --yes
+    bill lab
     capacity lab
     ceph facts lab -o facts
     configure lab --yes

@@ -39,7 +39,7 @@ RUNS = {
 """Verb -> words of which a line must have one to be run. Without words, every line is run."""
 NEEDS = {
     "a running cluster": """
-        audit, autoscaler plan, autoscaler run, capacity, controllers apply, controllers remove, destroy, etcd backup,
+        audit, autoscaler plan, autoscaler run, bill, capacity, controllers apply, controllers remove, destroy, etcd backup,
         etcd defragment, etcd forget, etcd move-leader, etcd recover-space, etcd replace, etcd restore, etcd roll,
         expander run, keys rotate, kubeconfig, reboot, repair, roce test, secret, show, state move, status, tenancy sync, unlock,
         upgrade, verify

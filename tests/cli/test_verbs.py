@@ -33,7 +33,7 @@ ASKS_NOTHING = {
 }
 """Verbs that change something without asking -> the reason."""
 LOOKS = """
-    audit, autoscaler plan, autoscaler simulate, capacity, ceph facts, ceph render, check, doctor, expander run, explain,
+    audit, autoscaler plan, autoscaler simulate, bill, capacity, ceph facts, ceph render, check, doctor, expander run, explain,
     kubeconfig, list, mirror serve, roce plan, show, status, validate
 """
 """Verbs that change nothing except a file named in their options."""
@@ -43,6 +43,8 @@ HOLDS = """
     tenancy sync, up, upgrade
 """
 """Verbs that lock the cluster, and so can wait for it. `up` and `destroy` continue if the bucket of records does not answer."""
+TWO_SENSES = {"--from": "a backend in `state move`, the first day in `bill`, where --from and --to belong together"}
+"""Options that mean one thing in one verb and another in another -> why."""
 EVERY = [verb.name for verb in table.every()]
 
 
@@ -66,7 +68,7 @@ def test_every_verb_is_in_one_table_and_there_are_about_forty() -> None:
     looks, asks, never = names(LOOKS), names(ASKS), set(ASKS_NOTHING)
     assert sorted([*looks, *asks, *never]) == sorted(EVERY)
     assert {verb.name for verb in table.every() if verb.changes} == asks | never
-    assert len(EVERY) <= 49
+    assert len(EVERY) <= 50
 
 
 @pytest.mark.parametrize("name", sorted(names(ASKS) | set(ASKS_NOTHING)))
@@ -99,12 +101,15 @@ def test_an_option_has_the_same_help_type_and_metavar_in_every_verb() -> None:
                     tuple(param.opts),
                 )
                 uses[option][kind].append(name)
-    assert {option: dict(kinds) for option, kinds in uses.items() if len(kinds) > 1} == {}
+    assert {option: dict(kinds) for option, kinds in uses.items() if len(kinds) > 1}.keys() == TWO_SENSES.keys()
 
 
 def test_no_verb_has_a_former_name_of_an_option() -> None:
     former = {"--check", "--batch", "--at-once", "--jobs", "--every", "--back-timeout", "--to"}
-    assert {name: former & set(params) for name, params in OPTIONS.items() if former & set(params)} == {}
+    own = {"bill": {"--to"}}  # the last day: --to was a folder of `controllers image`
+    assert {
+        name: some for name, params in OPTIONS.items() if (some := former & set(params) - own.get(name, set()))
+    } == {}
 
 
 def test_every_line_of_the_help_page_fits_80_columns(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,9 +46,9 @@ def spec(tmp_path: Path) -> Path:
 def desired(spec: Path) -> Desired:
     cluster = load_cluster(spec)
     assert cluster.spec.tenancy
-    return Desired(
-        "registry.test/menagerie:1", files_of(cluster.spec, spec), cluster.spec.tenancy, tuple(KINDS.values())
-    )
+    files = files_of(cluster.spec, spec)
+    bucket = {"bucket": "{}", "key": "of nobody", "ca": ""}
+    return Desired("registry.test/menagerie:1", files, cluster.spec.tenancy, tuple(KINDS.values()), bucket=bucket)
 
 
 @pytest.fixture

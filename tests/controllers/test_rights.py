@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from obstore.store import MemoryStore
 
 from clients.lease import Lease
 from cluster.allocations import SYSTEM_LABEL
 from cluster.load import load_cluster
 from controllers.apply import Controllers
-from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
+from controllers.bookkeeping.run import Bookkeeper
+from controllers.bookkeeping.store import LedgerStore
+from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
 from controllers.manifests import NAMESPACE, Desired
+from controllers.metering import journal
 from controllers.program.work import TenancyCapacity, TenancySync
 from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
+from operations.record.store import RecordStore
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
-from tests.tenancy.hosts import teams
+from tests.tenancy.hosts import end, run_on, teams
 from tests.tenancy.real import RBAC, Server
 from tests.waiting import until
 
@@ -66,12 +73,13 @@ def test_manual_changes_and_another_image_are_detected_and_applied(server: Serve
     role = f"{RBAC}/clusterroles/menagerie:tenancy-sync"
     everything = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     assert server.real.call("PATCH", role, everything, MERGE)[0] == 200
-    other = Desired("registry.test/menagerie:2", desired.files, desired.settings, desired.kinds)
+    other = replace(desired, image="registry.test/menagerie:2")
     changes = controllers.look(other)
     assert {(change.what, change.fields) for change in changes} == {
         ("ClusterRole menagerie:tenancy-sync", ("rules",)),
         (f"Deployment {NAMESPACE}/tenancy-sync", ("spec.template.spec.containers",)),
         (f"Deployment {NAMESPACE}/tenancy-capacity", ("spec.template.spec.containers",)),
+        (f"Deployment {NAMESPACE}/metering", ("spec.template.spec.containers",)),
     }
     controllers.apply(other, changes)
     assert controllers.look(other) == ()
@@ -131,6 +139,26 @@ def test_its_account_has_the_rights_for_a_whole_round_of_capacity(
     refused = own.once(str)
     assert (refused.changes, len(refused.failed)) == (0, 1)
     assert refused.failed[0].endswith(f"`menagerie controllers apply {load_cluster(spec).name}` restores it")
+
+
+def test_its_account_has_the_rights_for_rounds_of_the_ledger(server: Server, spec: Path, sync: TenancySync) -> None:
+    """Against a real API server, whose watches and bookmarks the journal relies on; the bucket is in memory."""
+    assert sync.once(str).failed == ()
+    cluster = load_cluster(spec)
+    assert cluster.spec.tenancy
+    bucket = RecordStore(MemoryStore(), "memory", shared=True)
+    keeper = Bookkeeper(Account(server, token_of(server, METERING)), LedgerStore(bucket), cluster.spec.tenancy)
+    first = keeper.once(cluster)
+    assert (first.segments, first.sizes["hosts"]) == (1, 3)
+    before = first.sizes["pods"]
+    run_on(server, "worker-1", "team-robotics", "job")
+    time.sleep(1)
+    assert keeper.once(cluster).sizes["pods"] == before + 1
+    end(server, "team-robotics", "job")
+    time.sleep(1)
+    assert keeper.once(cluster).sizes["pods"] == before
+    whole = [key for key in bucket.keys(journal.PREFIX) if journal.is_whole(key)]
+    assert len(whole) == 1, "an event was missed, and everything was listed again"
 
 
 class Try(NamedTuple):
@@ -221,6 +249,15 @@ OF_CAPACITY = (
 )  # fmt: skip
 
 
+OF_METERING = (
+    Try("creates a namespace", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}}, "application/json"),
+    Try("labels a node", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"openai.com/team": "x"}}}),
+    Try("deletes pods", "DELETE", f"/api/v1/namespaces/{ROBOTICS}/pods"),
+    Try("takes the other's Lease", "PATCH", f"{LEASES}-sync", {"metadata": {"labels": {"a": "b"}}}),
+    Try("reads its own Secret through the API", "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/ledger"),
+)  # fmt: skip
+
+
 @pytest.fixture
 def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
     """The API server with the objects that the attempts target."""
@@ -234,7 +271,9 @@ def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "tries"), [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY)], ids=["sync", "capacity"]
+    ("kind", "tries"),
+    [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY), (METERING, OF_METERING)],
+    ids=["sync", "capacity", "metering"],
 )
 def test_its_account_may_do_no_more(inhabited: Server, kind: ControllerKind, tries: tuple[Try, ...]) -> None:
     account, administrator = Account(inhabited, token_of(inhabited, kind)), Account(inhabited, TOKEN)

@@ -141,6 +141,8 @@ READS = (
     "autoscaler plan examples/horus",
     "autoscaler plan examples/horus default/pod",
     "autoscaler run examples/horus --once --dry-run",
+    "bill",
+    "bill examples/horus",
     "bundle examples/horus --fetch --output horus.bundle --dry-run",
     "capacity",
     "capacity examples/horus",

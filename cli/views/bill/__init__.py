@@ -1,0 +1,1 @@
+"""A bill as text for a terminal, as CSV, and as a page."""
