@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cli.drawing.cards import Band, Card
-from cli.drawing.lanes import Tap
-from cli.drawing.shapes import Box, Group, Text, width_of, wrap
+from components.drawing.cards import Band, Card
+from components.drawing.lanes import Tap
+from components.drawing.shapes import Box, Group, Text, width_of, wrap
 
 STRIP = 236.0
 """Width at the left of a band for the labels of its connections: 32 characters in a line."""

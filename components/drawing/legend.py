@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from cli.drawing.bands import LINE, PAD
-from cli.drawing.shapes import Box, Dot, Group, Line, Shape, Text, width_of, wrap
+from components.drawing.bands import LINE, PAD
+from components.drawing.shapes import Box, Dot, Group, Line, Shape, Text, width_of, wrap
 
 _MEANINGS = {
     "to-control": "to API servers and load balancers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.drawing.shapes import Dot, Group, Line, Shape
+from components.drawing.shapes import Dot, Group, Line, Shape
 
 LANE = 14.0
 """Pixels between lanes."""

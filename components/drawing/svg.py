@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from cli.drawing.shapes import SIZES, Box, Dot, Drawing, Group, Line, Shape, Text
-from cli.drawing.style import SVG_STYLE
+from components.drawing.shapes import SIZES, Box, Dot, Drawing, Group, Line, Shape, Text
+from components.drawing.style import SVG_STYLE
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from cli.drawing.arrows import among
-from cli.drawing.cards import Band, Card
-from cli.drawing.pools import machine_facts, region_cards, zones
-from cli.drawing.sites import site_bands
 from cluster.artefacts import ArtefactSource
 from cluster.mtu import pod_mtu
 from cluster.network import FlannelBackend
 from cluster.quantities import format_bytes
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdCluster, RoleName
 from cluster.vpn import ENDS, gateway
+from components.drawing.arrows import among
+from components.drawing.cards import Band, Card
+from components.drawing.pools import machine_facts, region_cards, zones
+from components.drawing.sites import site_bands
 from components.flows.flow import Role, Table, out_of
 from etcd.members import members, settings
 from network.addresses import ROLES, AddressPlan

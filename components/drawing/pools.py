@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cli.drawing.cards import Card
 from cluster import catalogue, hardware
 from cluster.catalogue.model import Machine
 from cluster.pools import Pool
 from cluster.sites import Site
 from cluster.spec import Cluster, ClusterSpec
+from components.drawing.cards import Card
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from cli.drawing.layout import draw
-from cli.drawing.pools import Gpus, gpus
-from cli.drawing.sites import rack_cards
-from cli.drawing.style import page_style
-from cli.drawing.svg import svg
-from cli.drawing.traffic import Traffic, traffic
 from cluster.artefacts import ArtefactSource
 from cluster.pages import template
 from cluster.spec import Cluster
+from components.drawing.layout import draw
+from components.drawing.pools import Gpus, gpus
+from components.drawing.sites import rack_cards
+from components.drawing.style import page_style
+from components.drawing.svg import svg
+from components.drawing.traffic import Traffic, traffic
 from components.flows.flow import Flow, Protocol, Role, Table, spans
 from components.flows.table import UPSTREAM, flows
 from network import addresses

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.drawing.cards import Band, Card
 from cluster.roce import Roce
 from cluster.spec import Cluster
+from components.drawing.cards import Band, Card
 
 
 def fabric_band(cluster: Cluster, site: str, roce: Roce) -> Band:

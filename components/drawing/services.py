@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cli.drawing import lanes
-from cli.drawing.arrows import Arrow
-from cli.drawing.bands import INSET, LINE, PAD, Placed, card_lines
-from cli.drawing.cards import Card
-from cli.drawing.lanes import LANE, Tap
-from cli.drawing.shapes import Box, Group, Text, wrap
-from cli.drawing.traffic import Shared, Traffic, kind_of
+from components.drawing import lanes
+from components.drawing.arrows import Arrow
+from components.drawing.bands import INSET, LINE, PAD, Placed, card_lines
+from components.drawing.cards import Card
+from components.drawing.lanes import LANE, Tap
+from components.drawing.shapes import Box, Group, Text, wrap
+from components.drawing.traffic import Shared, Traffic, kind_of
 from components.flows.flow import Role
 
 _WIDTH = 230.0

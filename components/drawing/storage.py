@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.drawing.cards import Band, Card
 from cluster.ceph import Ceph
 from cluster.quantities import format_bytes
 from cluster.spec import Cluster
 from components.ceph.names import GATEWAYS, METADATA_SERVERS, managers
+from components.drawing.cards import Band, Card
 
 
 def ceph_band(cluster: Cluster, site: str, ceph: Ceph) -> Band:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cli.drawing.arrows import Arrow, arrows
-from cli.drawing.bands import Meeting
+from components.drawing.arrows import Arrow, arrows
+from components.drawing.bands import Meeting
 from components.flows.flow import Flow, Role, Table
 
 SERVICES = (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.drawing.cards import Band, Card
-from cli.drawing.fabric import fabric_band
-from cli.drawing.pools import site_cards
-from cli.drawing.storage import ceph_band
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
+from components.drawing.cards import Band, Card
+from components.drawing.fabric import fabric_band
+from components.drawing.pools import site_cards
+from components.drawing.storage import ceph_band
 from components.flows.flow import Role
 
 _CARDS = 8

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cli.drawing import lanes, parts
-from cli.drawing.bands import GAP, PAD, STRIP, Columns, Placed, place
-from cli.drawing.cards import Band
-from cli.drawing.lanes import LANE, Lane, Tap
-from cli.drawing.legend import legend
-from cli.drawing.pools import most_gpus
-from cli.drawing.services import Services
-from cli.drawing.shapes import Box, Drawing, Group, Line, Text, fit, wrap
-from cli.drawing.traffic import Traffic, kind_of, traffic
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
+from components.drawing import lanes, parts
+from components.drawing.bands import GAP, PAD, STRIP, Columns, Placed, place
+from components.drawing.cards import Band
+from components.drawing.lanes import LANE, Lane, Tap
+from components.drawing.legend import legend
+from components.drawing.pools import most_gpus
+from components.drawing.services import Services
+from components.drawing.shapes import Box, Drawing, Group, Line, Text, fit, wrap
+from components.drawing.traffic import Traffic, kind_of, traffic
 from components.flows.flow import Role
 from components.flows.table import UPSTREAM, flows
 from network import addresses
