@@ -15,6 +15,8 @@ _BY_MODULE = {
     "cyclonedx": "bundle",
     "minisign": "bundle",
     "packageurl": "bundle",
+    "starlette": "web",
+    "uvicorn": "web",
 }
 
 

@@ -52,7 +52,16 @@ class Dot:
     y: float
 
 
-Shape = Text | Box | Line | Dot
+@dataclass(frozen=True)
+class Badge:
+    """A disc with one character, centred at a point."""
+
+    x: float
+    y: float
+    mark: str
+
+
+Shape = Text | Box | Line | Dot | Badge
 
 
 @dataclass(frozen=True)

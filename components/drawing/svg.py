@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
-from components.drawing.shapes import SIZES, Box, Dot, Drawing, Group, Line, Shape, Text
+from components.drawing.shapes import SIZES, Badge, Box, Dot, Drawing, Group, Line, Shape, Text
 from components.drawing.style import SVG_STYLE
 
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
-def svg(drawing: Drawing) -> str:
-    """Return the text of an SVG file."""
-    root = _root(drawing)
+def svg(drawing: Drawing, *, styled: bool = True) -> str:
+    """Return the text of an SVG file. styled: False for a page that has `SVG_STYLE` in its own style sheet."""
+    root = _root(drawing, styled)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _root(drawing: Drawing) -> ET.Element:
+def _root(drawing: Drawing, styled: bool) -> ET.Element:
     width, height = _number(drawing.width), _number(drawing.height)
     root = ET.Element(
         "svg",
@@ -33,7 +33,8 @@ def _root(drawing: Drawing) -> ET.Element:
     )
     ET.SubElement(root, "title", {"id": "drawing-title"}).text = drawing.title
     ET.SubElement(root, "desc", {"id": "drawing-about"}).text = drawing.about
-    ET.SubElement(root, "style").text = SVG_STYLE
+    if styled:
+        ET.SubElement(root, "style").text = SVG_STYLE
     head = {"id": "head", "viewBox": "0 0 8 8", "refX": "7.5", "refY": "4", "markerWidth": "11", "markerHeight": "11"}
     marker = ET.SubElement(
         ET.SubElement(root, "defs"), "marker", {**head, "markerUnits": "userSpaceOnUse", "orient": "auto"}
@@ -69,6 +70,13 @@ def _shape(parent: ET.Element, shape: Shape) -> None:
             ET.SubElement(
                 parent, "circle", {"class": "dot", "cx": _number(shape.x), "cy": _number(shape.y), "r": "2.5"}
             )
+        case Badge():
+            at = {"x": _number(shape.x), "y": _number(shape.y + 3.5), "class": "mark"}
+            circle = {"class": "badge", "cx": _number(shape.x), "cy": _number(shape.y), "r": "7"}
+            ET.SubElement(parent, "circle", circle)
+            # Its group says the same in words.
+            mark = {**at, "text-anchor": "middle", "font-size": "10", "aria-hidden": "true"}
+            ET.SubElement(parent, "text", mark).text = shape.mark
 
 
 def _number(value: float) -> str:

@@ -27,6 +27,7 @@ from tests.bench import (
     inventory,
     machine,
     neighbours,
+    pages,
     planner,
     planning,
     recovery,
@@ -70,6 +71,7 @@ def main(
         *recovery.measure(alone.say),
         *growth.measure(alone.say),
         *planner.measure(alone.say),
+        *pages.measure(alone.say),
         *_neighbours(),
         *_control_planes(),
     ]

@@ -1,0 +1,33 @@
+"""What a page is. A new page is a module in this folder with a `PAGE`, its template, and a line in `PAGES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controllers.web.facts import Site
+
+Values = dict[str, Any]
+"""What a template gets, besides what every template gets (`controllers.web.app`)."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page.
+
+    name: the word for it. path: below the root, with parameters in braces; it ends with "/" or is empty. template: in `templates/`.
+    view: returns its values; None if there is no such page, for example of an unknown cluster. It only reads memory.
+    nav: its words in the navigation, "" for a page that others link to.
+    """
+
+    name: str
+    path: str
+    template: str
+    view: Callable[[Site, Mapping[str, str]], Values | None]
+    nav: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words of its path, for links in the navigation."""
+        return tuple(word for word in self.path.split("/") if word)
