@@ -118,6 +118,7 @@ WITH_PROGRAMS = (
     "tenancy/test_real_counts.py",
     "web/test_browser.py",
     "web/test_command.py",
+    "web/test_real_api.py",
     "workers/test_as_ansible.py",
 )
 

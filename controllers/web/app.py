@@ -20,8 +20,7 @@ from cluster.pages import STYLE, environment
 from components.drawing.style import DRAWING_STYLE, LIVE_STYLE, SVG_STYLE
 from controllers.web.facts import Site
 from controllers.web.guards import Asked, Guard, Refusal
-from controllers.web.links import Links
-from controllers.web.pages import PAGES, Page
+from controllers.web.pages import PAGES, Links, Page
 from operations.record.model import RESULTS, ago
 
 EVERY_S = 10

@@ -40,6 +40,7 @@ def serving(app: ASGIApp, listener: socket.socket, tls: ssl.SSLContext | None = 
     config = uvicorn.Config(
         app,
         log_config=None,
+        log_level="error",
         access_log=False,
         server_header=False,
         lifespan="off",
