@@ -118,7 +118,7 @@ class ClusterGuard:
             user = review.get("user") or {}
             lacking = [_named(need) for need in NEEDS if not _allowed(rest, user, need)]
         except (ApiSilentError, ApiStatusError):
-            text = "the cluster's API does not answer, so nobody can be let in"
+            text = "the cluster's API can't be asked who this is, so nobody can be let in"
             return Refusal(HTTPStatus.SERVICE_UNAVAILABLE, text)
         if lacking:
             text = f"{user.get('username', 'this user')} may not {' and '.join(lacking)} in the whole cluster"
