@@ -16,6 +16,8 @@ _BY_MODULE = {
     "minisign": "bundle",
     "packageurl": "bundle",
     "arro3": "ledger",
+    "starlette": "web",
+    "uvicorn": "web",
 }
 
 

@@ -6,6 +6,7 @@ from cli import exits
 
 _BY_EXIT_CODE: dict[int, dict[str, str]] = {
     exits.FAILED: {
+        "address": "Cannot listen on an address and port of this machine.",
         "ansible": "Ansible itself failed, before or after it worked on hosts.",
         "api": "The API server answered with an error.",
         "api-unreachable": "The API server does not answer. `status` shows which part is down.",
@@ -50,7 +51,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "workers-failed": "Some workers failed. The others are done.",
     },
     exits.BAD_INPUT: {
-        "bad-certificate": "The certificate of an edge router is missing, expired, or does not fit.",
+        "bad-certificate": "The certificate of an edge router or of a server is missing, expired, or does not fit.",
         "bad-spec": "A spec has errors. `problems` lists them all, each with its own code.",
         "bad-trace": "A trace of pods is invalid. All errors are listed at once.",
         "bmc-trust": "A file of certificates or pins for BMCs, or a login, cannot be used.",

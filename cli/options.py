@@ -72,6 +72,8 @@ JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON on standard ou
 YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; for scripts.")]
 DryOpt = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
 DiffOpt = Annotated[bool, typer.Option("--diff", help="Show how files differ.")]
+CertOpt = Annotated[Path | None, typer.Option("--cert", help="The server's certificate, in PEM.")]
+KeyOpt = Annotated[Path | None, typer.Option("--key", help="The certificate's key, in PEM.")]
 LimitOpt = Annotated[
     list[str] | None,
     typer.Option(
@@ -190,6 +192,13 @@ def folder_of(output: Path | None) -> Path:
     if output.is_file():
         raise typer.BadParameter(f"--output: {output} is a file; name a folder")
     return output
+
+
+def pair(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
+    """Return --cert and --key, None without both. Errors: raises BadParameter for one alone."""
+    if (cert is None) != (key is None):
+        raise typer.BadParameter("give --cert and --key together; without TLS, give neither")
+    return (cert, key) if cert and key else None
 
 
 def words(values: list[str] | None) -> tuple[str, ...]:

@@ -48,13 +48,17 @@ tbody tr:nth-child(even),tbody tr:hover{{background:var(--stripe)}}
 """
 
 
-def template(folder: Path) -> Template:
-    """Return the template of the page that `folder` renders. Every value is escaped, and a missing one is an error."""
-    environment = Environment(
+def environment(folder: Path) -> Environment:
+    """Return the templates in a folder. Every value is escaped, and a missing one is an error."""
+    return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.j2")
+
+
+def template(folder: Path) -> Template:
+    """Return the template of the page that `folder` renders."""
+    return environment(folder).get_template("page.html.j2")

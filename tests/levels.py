@@ -116,6 +116,9 @@ WITH_PROGRAMS = (
     "tenancy/test_priorities.py",
     "tenancy/test_real_api.py",
     "tenancy/test_real_counts.py",
+    "web/test_browser.py",
+    "web/test_command.py",
+    "web/test_real_api.py",
     "workers/test_as_ansible.py",
 )
 

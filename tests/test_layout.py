@@ -19,7 +19,6 @@ from tools import lock, manifest
 ROOT = Path(__file__).resolve().parent.parent
 
 PURE = (
-    "cli/drawing",
     "cluster/audit",
     "components",
     "controllers/metering",

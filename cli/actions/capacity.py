@@ -13,38 +13,26 @@ from cli import exits
 from cli.failures import explain
 from cli.output import console, errors, print_json
 from cli.specs import checked
-from cluster.autoscaler import Autoscaler
 from cluster.errors import RefusedError
 from cluster.load import clusters
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from controllers.autoscaler import capacity as figures
-from controllers.autoscaler import choose
-from controllers.autoscaler.actuator import Actuator
 from controllers.autoscaler.capacity import Job, Offer, Row
-from controllers.autoscaler.groups import GroupError
-from controllers.autoscaler.look import Fixed, read_world
-from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.observed import Observed, observe
 from controllers.autoscaler.words import lasting
-from controllers.autoscaler.world import World
 from controllers.planner import Spot
 from operations import stack
-from operations.repair.look import CheckInputs, limits_of
 
 _PER_HOST = 8
-_Observed = tuple[str, World, Memory, Autoscaler]
 
 
 def capacity(named: Mapping[str, Cluster], job: Job | None, *, as_json: bool) -> None:
     """Print capacity and exit. named: clusters by their names on the command line; all clusters if empty."""
     fleet, silent = _answers(_looks(named), refuse=bool(named))
-    rows = [row for name, world, memory_, _ in fleet for row in figures.rows(name, world, memory_)]
+    rows = [row for each in fleet for row in figures.rows(each.cluster, each.world, each.memory)]
     offers = (
-        [
-            offer
-            for name, world, memory_, settings in fleet
-            for offer in figures.offers(name, world, memory_, settings, job)
-        ]
+        [offer for each in fleet for offer in figures.offers(each.cluster, each.world, each.memory, each.settings, job)]
         if job
         else []
     )
@@ -92,17 +80,21 @@ def job_of(
     return Job(count, in_pod, cpus, memory, kind.lower(), Spot(spot), team, within)
 
 
-def _looks(named: Mapping[str, Cluster]) -> dict[str, Callable[[], _Observed]]:
+def _looks(named: Mapping[str, Cluster]) -> dict[str, Callable[[], Observed]]:
     if named:
-        return {name: partial(_observed, cluster) for name, cluster in named.items()}
+        return {name: partial(_look, cluster) for name, cluster in named.items()}
     return {name: partial(_read, name) for name in clusters(ROOT)}
 
 
-def _read(name: str) -> _Observed:
-    return _observed(checked(name))
+def _read(name: str) -> Observed:
+    return _look(checked(name))
 
 
-def _answers(looks: Mapping[str, Callable[[], _Observed]], *, refuse: bool) -> tuple[list[_Observed], dict[str, str]]:
+def _look(cluster: Cluster) -> Observed:
+    return observe(cluster, stack.access_to(cluster))
+
+
+def _answers(looks: Mapping[str, Callable[[], Observed]], *, refuse: bool) -> tuple[list[Observed], dict[str, str]]:
     """Return every cluster that answers, and why the others do not. refuse: raise refusals."""
     fleet, silent = [], {}
     for name, look_at in looks.items():
@@ -114,18 +106,6 @@ def _answers(looks: Mapping[str, Callable[[], _Observed]], *, refuse: bool) -> t
                 raise
             silent[name] = foreseen.text
     return fleet, silent
-
-
-def _observed(cluster: Cluster) -> _Observed:
-    access = stack.access_to(cluster)
-    settings = cluster.spec.autoscaler or Autoscaler()
-    around = CheckInputs(cluster, access.api, lambda: "", limits_of(cluster))
-    try:
-        groups = choose.groups_of(cluster, access.api) if cluster.spec.autoscaler else Fixed()
-    except GroupError:
-        groups = Fixed()
-    memory = Actuator(access.api, groups, around.limits).recall()
-    return cluster.name, read_world(around, groups, settings, memory), memory, settings
 
 
 def _print(rows: list[Row], silent: dict[str, str]) -> None:

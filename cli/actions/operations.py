@@ -16,11 +16,9 @@ from cluster.spec import Cluster
 from operations import stack
 from operations.record import Ledger, read_ledger
 from operations.record import unlock as free
-from operations.record.model import Record, ago
+from operations.record.model import RESULTS, Record, ago
 
 _COLOURS = {"done": "green", "failed": "red"}
-_RESULTS = {"cut short": "interrupted"}
-"""Stored result -> the word to show."""
 _LAST = 10
 
 
@@ -96,6 +94,6 @@ def _line(record: Record, width: int) -> Text:
     colour = _COLOURS.get(record.result, "yellow")
     return Text.assemble(
         f"{record.since:%Y-%m-%d %H:%M} UTC  {record.what:<{width}}  {record.holder.who}  ",
-        (_RESULTS.get(record.result, record.result), colour),
+        (RESULTS.get(record.result, record.result), colour),
         (f"  {took}{error}", "dim"),
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 import typer
 
 from cli.actions.flows import source
-from cli.drawing import html, layout, svg
 from cli.output import write_out
 from cluster.spec import Cluster
 from cluster.writing import bears, write
+from components.drawing import html, layout, svg
 
 
 def show(cluster: Cluster, output: Path | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.examples import examples
-from cli.options import DryOpt, JsonOpt
+from cli.options import CertOpt, DryOpt, JsonOpt, KeyOpt, pair
 
 BundleArg = Annotated[Path, typer.Argument(metavar="FILE", help="A bundle that `bundle` wrote.")]
 PublicKeyOpt = Annotated[
@@ -62,8 +62,8 @@ def serve(
     listen: Annotated[
         str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen.")
     ] = "127.0.0.1:8080",
-    cert: Annotated[Path | None, typer.Option("--cert", help="The server's certificate, in PEM.")] = None,
-    key: Annotated[Path | None, typer.Option("--key", help="The certificate's key, in PEM.")] = None,
+    cert: CertOpt = None,
+    key: KeyOpt = None,
     public_key: PublicKeyOpt = None,
 ) -> None:
     """Serve a bundle: its files as a mirror, its images as a registry, read-only.
@@ -75,8 +75,7 @@ def serve(
     address, _, port = listen.rpartition(":")
     if not address or not port.isdecimal() or int(port) > 65535:
         raise typer.BadParameter(f"--listen: {listen} isn't ADDRESS:PORT; write for example 127.0.0.1:8080")
-    if (cert is None) != (key is None):
-        raise typer.BadParameter("give --cert and --key together; without TLS, give neither")
+    tls = pair(cert, key)
     from cli.actions import mirror
 
-    mirror.serve(bundle, address, int(port), public_key, (cert, key) if cert and key else None)
+    mirror.serve(bundle, address, int(port), public_key, tls)

@@ -79,6 +79,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Fleet": (
         Verb("list", "fleet:list_", "List the clusters in inventories/"),
         Verb("bill", "bill:bill", "Show what teams used, in hours and dollars"),
+        Verb("web", "web:web", "Show the fleet in a browser, read-only"),
         Verb("capacity", "capacity:capacity", "Show free capacity, and where a job would start"),
     ),
     "Proof": (

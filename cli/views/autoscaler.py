@@ -18,6 +18,7 @@ from controllers.autoscaler.decision import Pass
 from controllers.autoscaler.run import Done, Round
 from controllers.autoscaler.simulate.cloud import START_S
 from controllers.autoscaler.simulate.run import SimulationOutcome, Watch
+from controllers.autoscaler.waits import by_reason, some
 from controllers.autoscaler.words import lasting
 from controllers.autoscaler.world import World
 from controllers.planner import Fate, Verdict
@@ -124,13 +125,11 @@ def planned(cluster: Cluster, result: Round, *, as_json: bool) -> int:
         errors.print(Text(text, style="yellow"))
     if result.decided.refused:
         errors.print(Text(f"no decision: {result.decided.refused}", style="red"))
-    by_reason: dict[tuple[Fate, str], list[str]] = {}
-    for pod, verdict in sorted(result.decided.verdicts.items()):
-        by_reason.setdefault((verdict.fate, verdict.reason), []).append(pod)
-    for (fate, reason), pods in list(by_reason.items())[:_SHOWN]:
-        console.print(Text(f"{_some(pods)}: {reason}", style=_COLOURS[fate]))
-    if len(by_reason) > _SHOWN:
-        console.print(f"and {len(by_reason) - _SHOWN} more reasons; --json lists all", style="dim")
+    reasons = by_reason(result.decided.verdicts)
+    for (fate, reason), pods in list(reasons.items())[:_SHOWN]:
+        console.print(Text(f"{some(pods)}: {reason}", style=_COLOURS[fate]))
+    if len(reasons) > _SHOWN:
+        console.print(f"and {len(reasons) - _SHOWN} more reasons; --json lists all", style="dim")
     for node, why in sorted(result.decided.kept.items()):
         console.print(Text(f"{node} stays: {why}", style="dim"))
     for decision in result.decided.decisions:
@@ -140,10 +139,6 @@ def planned(cluster: Cluster, result: Round, *, as_json: bool) -> int:
     )
     console.print(f"{cluster.name}: {_state(result)}; {len(result.decided.decisions)} decisions{cost}", markup=False)
     return code
-
-
-def _some(pods: list[str]) -> str:
-    return pods[0] if len(pods) == 1 else f"{pods[0]} and {len(pods) - 1} like it"
 
 
 def explained(cluster: Cluster, result: Round, what: str, *, as_json: bool) -> int:

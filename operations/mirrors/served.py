@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from clients.tls import PairError, server_context
 from cluster.bundles import Kind
 from operations.bundles.images import media_of
 from operations.bundles.opened import OpenBundle
@@ -80,17 +81,10 @@ def _manifest_type(bundle: OpenBundle, blob: str) -> str:
 
 def tls_of(certificate: Path, key: Path) -> ssl.SSLContext:
     """Return what a server needs for TLS, from two files in PEM. Raises MirrorError if they are not a pair."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Without a password OpenSSL would ask for that of an encrypted key at the terminal.
-        context.load_cert_chain(certificate, key, password="")
-    except OSError as error:
-        raise MirrorError(
-            f"{certificate} and {key} are not a certificate and its key without a passphrase, both in PEM: "
-            f"{error.strerror or error}; to make a pair for a try: openssl req -x509 -newkey ed25519 -nodes -days 30 "
-            f"-subj /CN=mirror -addext subjectAltName=IP:<address> -keyout mirror.key -out mirror.crt"
-        ) from None
-    return context
+        return server_context(certificate, key, "mirror")
+    except PairError as error:
+        raise MirrorError(str(error)) from None
 
 
 def server(

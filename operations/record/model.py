@@ -118,6 +118,10 @@ def parse(kept: StoredObject) -> Record:
         ) from None
 
 
+RESULTS = {OperationState.CUT_SHORT.value: "interrupted"}
+"""Result in a record -> the word to show, if it is another."""
+
+
 def ago(seconds: float) -> str:
     """Format how long ago something was, in the largest useful unit."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):

@@ -28,6 +28,7 @@ from tests.bench import (
     ledger,
     machine,
     neighbours,
+    pages,
     planner,
     planning,
     recovery,
@@ -72,6 +73,7 @@ def main(
         *growth.measure(alone.say),
         *planner.measure(alone.say),
         *ledger.measure(alone.say),
+        *pages.measure(alone.say),
         *_neighbours(),
         *_control_planes(),
     ]

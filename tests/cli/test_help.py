@@ -74,6 +74,7 @@ WRONG_CLUSTER = tuple(
     verify lba
     vpn configure lba
     vpn request lba
+    web lba
     """.strip().splitlines()
 )
 NOT_BUILT = tuple(
@@ -121,6 +122,7 @@ NOT_BUILT = tuple(
     verify lab
     vpn configure jaguar
     vpn request jaguar
+    web lab --host 10.255.0.1 --cert c.pem --key k.pem
     """.strip().splitlines()
 )
 READS_SPECS = {

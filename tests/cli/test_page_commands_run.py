@@ -42,7 +42,7 @@ NEEDS = {
         audit, autoscaler plan, autoscaler run, bill, capacity, controllers apply, controllers remove, destroy, etcd backup,
         etcd defragment, etcd forget, etcd move-leader, etcd recover-space, etcd replace, etcd restore, etcd roll,
         expander run, keys rotate, kubeconfig, reboot, repair, roce test, secret, show, state move, status, tenancy sync, unlock,
-        upgrade, verify
+        upgrade, verify, web
     """,
     "machines at a site, or what they report": """
         ceph facts, ceph render, configure, machines install, vpn configure, vpn request

@@ -34,7 +34,7 @@ ASKS_NOTHING = {
 """Verbs that change something without asking -> the reason."""
 LOOKS = """
     audit, autoscaler plan, autoscaler simulate, bill, capacity, ceph facts, ceph render, check, doctor, expander run, explain,
-    kubeconfig, list, mirror serve, roce plan, show, status, validate
+    kubeconfig, list, mirror serve, roce plan, show, status, validate, web
 """
 """Verbs that change nothing except a file named in their options."""
 HOLDS = """

@@ -27,9 +27,6 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import TypeAdapter
 
-from cli.drawing.html import html
-from cli.drawing.layout import draw
-from cli.drawing.svg import svg
 from clients.remote.executor import Ssh
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig
@@ -38,6 +35,9 @@ from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
 from components.ceph.render import objects, text
 from components.control_plane import host_config as api_server
+from components.drawing.html import html
+from components.drawing.layout import draw
+from components.drawing.svg import svg
 from components.userdata import Payload, render, startup_script
 from components.workers import host_config as worker
 from components.workers.roles import declarations

@@ -25,7 +25,8 @@ ON_HOSTS = ("cluster/audit/host", "components/control_plane/host", "components/u
 """Programs for hosts, which are independent of each other and of the command."""
 
 CODES = {
-    1: "ansible api api-unreachable artefacts cloud-call directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab ledger "
+    1: "address ansible api api-unreachable artefacts cloud-call directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab "
+    "ledger "
     "machine-unfit machines-failed mirror no-go no-login no-policies no-record no-space not-backed-up not-built not-confirmed not-installed not-yet output "
     "permission plugin pods-behind programs read-only repair reports roll-stopped stack still-encrypts timed-out unexpected "
     "upgrade-stopped workers-failed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from cli.drawing.shapes import ADVANCE, SIZES, Box, Line, Text
+from components.drawing.shapes import ADVANCE, SIZES, Box, Line, Text
 
 Area = tuple[float, float, float, float]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from cli.drawing.layout import draw
-from cli.drawing.shapes import Box, Drawing, Group, Text
 from cluster import hardware
 from cluster.spec import Cluster
+from components.drawing.layout import draw
+from components.drawing.shapes import Box, Drawing, Group, Text
 from tests.flows.support import PUBLIC, SHAPES
 from tests.topology.support import area, meet
 

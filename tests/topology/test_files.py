@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from cli.drawing.html import html
-from cli.drawing.layout import draw
-from cli.drawing.shapes import ADVANCE, Text
-from cli.drawing.style import SVG_STYLE
-from cli.drawing.svg import svg
 from cluster.artefacts import ArtefactSource
 from cluster.load import load_cluster
+from components.drawing.html import html
+from components.drawing.layout import draw
+from components.drawing.shapes import ADVANCE, Text
+from components.drawing.style import SVG_STYLE
+from components.drawing.svg import svg
 from components.flows.table import flows
 from network.vpn import tunnels
 from sandbox.lab.plan import MIRROR_URL, REGISTRY

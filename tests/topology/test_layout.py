@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.drawing.layout import draw
-from cli.drawing.shapes import Box, Line, Text, fit, width_of, wrap
-from cli.drawing.traffic import traffic
+from components.drawing.layout import draw
+from components.drawing.shapes import Box, Line, Text, fit, width_of, wrap
+from components.drawing.traffic import traffic
 from components.flows.flow import Role
 from components.flows.table import flows
 from network import addresses

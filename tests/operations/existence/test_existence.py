@@ -202,7 +202,7 @@ READS = (
 """All read-only verbs, and dry runs of the others."""
 ELSEWHERE = frozenset(
     {"autoscaler simulate", "ceph facts", "destroy", "doctor", "expander run", "init", "machines install", "up"}
-    | {"validate", "vpn configure", "vpn request"}
+    | {"validate", "vpn configure", "vpn request", "web"}
 )
 """Verbs with separate tests."""
 WALK = """

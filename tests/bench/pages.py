@@ -1,0 +1,126 @@
+"""``python -m tests.bench.pages``: time of each page of `menagerie web` over HTTP, of a cluster with 7,500 nodes."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+
+from cluster.load import load_cluster
+from cluster.project import ROOT
+from cluster.spec import Cluster
+from components.drawing.layout import draw
+from components.drawing.live import Health
+from controllers.autoscaler.capacity import Row
+from controllers.autoscaler.waits import Wait
+from controllers.planner import Fate
+from controllers.web.app import application
+from controllers.web.facts import Capacity, ClusterFacts, NodeState, Site, Spec
+from controllers.web.guards import LinkGuard
+from controllers.web.parts import Part
+from controllers.web.serving import listening, serving
+from operations.record.ledger import Ledger
+from operations.status.model import Status, StatusItem
+from tests.bench import alone
+from tests.bench.figures import Figure
+
+AIM_S = 1.0
+NODES, ROUNDS, WAITS = 7_500, 20, 3_000
+_LOST = 97
+"""Every so many-th node is down."""
+_NOTE = "jaguar with three times its machines; over HTTP on loopback, from data in memory"
+
+
+def measure(say: Callable[[str], None]) -> list[Figure]:
+    """Ask for each page several times, alone and next to a thread that parses JSON as readers do."""
+    cluster = _large()
+    now_s = time.time()
+    facts = _facts(cluster, now_s)
+    listener = listening("127.0.0.1", 0)
+    guard = LinkGuard("127.0.0.1", listener.getsockname()[1])
+    app = application(Site(lambda: (facts,), time.time), guard)
+    figures = []
+    with serving(app, listener):
+        for name, path in (("fleet", ""), ("cluster", f"cluster/{cluster.name}/"), ("capacity", "capacity/")):
+            for busy in (False, True):
+                with _parsing() if busy else nullcontext():
+                    seconds = tuple(_asked(listener.getsockname()[1], f"/{guard.secret}/{path}") for _ in range(ROUNDS))
+                what = f"page {name}, {NODES:,} nodes{', while a cluster is read' * busy}"
+                say(f"{what}: slowest of {ROUNDS} {max(seconds):.3f} s")
+                figures.append(Figure(what, "s", seconds, AIM_S, _NOTE))
+    return figures
+
+
+def _large() -> Cluster:
+    """Return an example with more machines in its racks. Addresses repeat: no page shows them."""
+    cluster = load_cluster(ROOT / "examples" / "jaguar" / "cluster.yaml")
+    times = -(-NODES // len(cluster.host_list()))
+    hosts = {
+        pool: tuple(host.model_copy(update={"name": f"{host.name}-{copy}"}) for copy in range(times) for host in own)
+        for pool, own in cluster.hosts.items()
+    }
+    return cluster.model_copy(update={"hosts": hosts})
+
+
+def _facts(cluster: Cluster, now_s: float) -> ClusterFacts:
+    nodes = tuple(
+        NodeState(host.name, pool, *((Health.DOWN, "NotReady") if number % _LOST == 0 else (Health.HEALTHY, "Ready")))
+        for number, (pool, host) in enumerate(cluster.host_list()[:NODES])
+    )
+    rows = tuple(Row(cluster.name, pool, "", 1, 1, 0, 0, 0, 0, 0, 0, 1.0, False, 60) for pool in cluster.spec.pools)
+    waits = tuple(Wait(Fate.WAITING, f"reason {number}", (f"team/job-{number}",), now_s) for number in range(WAITS))
+    items = tuple(StatusItem("nodes", node.name, False, "NotReady") for node in nodes[:20])
+    return ClusterFacts(
+        cluster.name,
+        Part(Spec(cluster, draw(cluster)), now_s),
+        Part(Status(cluster.name, "https://10.0.0.1:6443", items), now_s),
+        Part(Capacity(rows, waits, nodes), now_s),
+        Part(Ledger("a bucket", None, False, 0.0, ()), now_s),
+    )
+
+
+def _asked(port: int, path: str) -> float:
+    """Return how long one page takes, in seconds."""
+    began = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise RuntimeError(f"{path.rpartition('/')[0]} answered {answer.status}")
+    return time.perf_counter() - began
+
+
+@contextmanager
+def _parsing() -> Iterator[None]:
+    """Parse lists of nodes in another thread while the block runs."""
+    condition = {"type": "Ready", "status": "True", "message": "kubelet is posting ready status"}
+    text = json.dumps(
+        [{"metadata": {"name": f"node-{n}"}, "status": {"conditions": [condition] * 5}} for n in range(500)]
+    )
+    over = threading.Event()
+
+    def parse() -> None:
+        while not over.is_set():
+            json.loads(text)
+
+    thread = threading.Thread(target=parse, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def main(as_json: alone.JsonOpt = False) -> None:
+    """Measure the pages of a large cluster."""
+    alone.run(measure, as_json=as_json)
+
+
+if __name__ == "__main__":
+    alone.command(main)
