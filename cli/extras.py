@@ -15,6 +15,7 @@ _BY_MODULE = {
     "cyclonedx": "bundle",
     "minisign": "bundle",
     "packageurl": "bundle",
+    "grafana_foundation_sdk": "dashboards",
 }
 
 

@@ -18,6 +18,7 @@ from cluster import versions
 from cluster.autoscaler import Autoscaler
 from cluster.mirrors import MirrorRegistry, MirrorUrl
 from cluster.model import Model
+from cluster.monitoring import Monitoring
 from cluster.network import ClusterNetwork, Neighbours
 from cluster.pools import Host, Pool
 from cluster.quantities import (
@@ -231,6 +232,8 @@ class ClusterSpec(Model):
     """The scheduler: its profile for batch work, and gangs."""
     tenancy: Tenancy | None = None
     """Namespaces for people and teams. Default: only those that operators create."""
+    monitoring: Monitoring = Monitoring()
+    """Alerts, dashboards and the size of the cluster's metrics, for your own Prometheus."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 

@@ -27,6 +27,7 @@ from cluster.check import (
     kernel,
     limits,
     links,
+    monitoring,
     names,
     neighbours,
     network,
@@ -90,6 +91,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *repair.RULES,
     *autoscaler.RULES,
     *tenancy.RULES,
+    *monitoring.RULES,
     *allocations.RULES,
     *effect.RULES,
 )
