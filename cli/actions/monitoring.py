@@ -34,11 +34,15 @@ def show_sizes(cluster: Cluster, *, as_json: bool) -> None:
         print_json(_sizes(cluster, jobs, places))
         return
     for size in jobs:
-        console.print(f"{size.job.name:<24} {size.targets or '':>7} {size.series:>10,}  ", _reached(size, places), sep="")
+        console.print(
+            f"{size.job.name:<24} {size.targets or '':>7} {size.series:>10,}  ", _reached(size, places), sep=""
+        )
     series = sizes.total(jobs)
     settings = cluster.spec.monitoring
     disk, kept = gibibytes(sizes.disk(jobs, settings.retention)), format_duration_ms(settings.retention)
-    console.print(f"{series:,} series of {settings.max_series:,}; {gibibytes(sizes.memory(series))} of memory, {disk} of disk for {kept}")
+    console.print(
+        f"{series:,} series of {settings.max_series:,}; {gibibytes(sizes.memory(series))} of memory, {disk} of disk for {kept}"
+    )
     console.print()
     for size in jobs:
         if size.targets:

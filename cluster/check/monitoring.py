@@ -90,7 +90,9 @@ def receivers(subject: Subject) -> Iterator[Finding]:
         earlier[receiver.url] = name
     if settings.dead_mans_switch in earlier:
         where = (*_PLACE, "dead_mans_switch")
-        message = f"{show(where)} is the receiver {earlier[settings.dead_mans_switch]}, which would get an alert without end"
+        message = (
+            f"{show(where)} is the receiver {earlier[settings.dead_mans_switch]}, which would get an alert without end"
+        )
         yield Finding(where, message, "write the URL of a service that alerts when nothing is posted to it any more")
 
 

@@ -24,13 +24,27 @@ API_SERVER = Exporter(
         histogram("apiserver_request_duration_seconds", *_REQUEST, buckets=23, times=_TIMED),
         gauge("apiserver_longrunning_requests", *_REQUEST[:-1], times=_TIMED),
         gauge("apiserver_current_inflight_requests", "request_kind", times=2),
-        counter("apiserver_flowcontrol_rejected_requests_total", "flow_schema", "priority_level", "reason", times=4 * _SCHEMAS),
+        counter(
+            "apiserver_flowcontrol_rejected_requests_total",
+            "flow_schema",
+            "priority_level",
+            "reason",
+            times=4 * _SCHEMAS,
+        ),
         counter("apiserver_flowcontrol_dispatched_requests_total", "flow_schema", "priority_level", times=_SCHEMAS),
         gauge("apiserver_flowcontrol_current_inqueue_requests", "flow_schema", "priority_level", times=_SCHEMAS),
         gauge("apiserver_flowcontrol_current_executing_requests", "flow_schema", "priority_level", times=_SCHEMAS),
         gauge("apiserver_flowcontrol_current_executing_seats", "flow_schema", "priority_level", times=_SCHEMAS),
         gauge("apiserver_flowcontrol_nominal_limit_seats", "priority_level", times=_LEVELS),
-        gauge("apiserver_requested_deprecated_apis", "group", "version", "resource", "subresource", "removed_release", times=10),
+        gauge(
+            "apiserver_requested_deprecated_apis",
+            "group",
+            "version",
+            "resource",
+            "subresource",
+            "removed_release",
+            times=10,
+        ),
         gauge("apiserver_storage_size_bytes", "storage_cluster_id", times=2),
         gauge("apiserver_resource_objects", "group", "resource", times=150),
         counter("rest_client_requests_total", "code", "method", "host", times=20),
@@ -63,7 +77,11 @@ CONTROLLER_MANAGER = Exporter(
     (
         *gauges("workqueue_depth workqueue_unfinished_work_seconds", "name", times=60),
         *counters("workqueue_adds_total workqueue_retries_total", "name", times=60),
-        *gauges("node_collector_unhealthy_nodes_in_zone node_collector_zone_size node_collector_zone_health", "zone", times=10),
+        *gauges(
+            "node_collector_unhealthy_nodes_in_zone node_collector_zone_size node_collector_zone_health",
+            "zone",
+            times=10,
+        ),
         counter("node_collector_evictions_total", "zone", times=10),
         gauge("leader_election_master_status", "name"),
         counter("rest_client_requests_total", "code", "method", "host", times=20),
@@ -122,4 +140,3 @@ COREDNS = Exporter(
         gauge("process_resident_memory_bytes"),
     ),
 )
-

@@ -14,7 +14,9 @@ JOBS = (
     Job("etcd-events", etcds.ETCD, Per.MEMBER_OF_EVENTS, 30, "members of etcd events"),
     Job("node", nodes.NODE_EXPORTER, Per.NODE, 60, "hosts of nodes", ("node",)),
     Job("kubelet", kubelets.KUBELET, Per.NODE, 60, "kubelets", ("node",)),
-    Job("kubelet-resources", kubelets.RESOURCES, Per.NODE, 60, "CPU and memory of nodes, pods and containers", ("node",)),
+    Job(
+        "kubelet-resources", kubelets.RESOURCES, Per.NODE, 60, "CPU and memory of nodes, pods and containers", ("node",)
+    ),
     Job("cadvisor", kubelets.CADVISOR, Per.NODE, 60, "cgroups of containers", ("node",)),
     Job("konnectivity-agent", control_plane.KONNECTIVITY_AGENT, Per.NODE, 60, "tunnels, at nodes", ("node",)),
     Job("gpu", gpus.DCGM_EXPORTER, Per.GPU_NODE, 60, "NVIDIA's GPUs", ("node",)),

@@ -1,8 +1,8 @@
-"""Menagerie's own programs, and what Prometheus itself adds. Tests compare the first two with the programs."""
+"""Menagerie's own programs, Ceph, and what Prometheus itself adds. Tests compare our own with the programs."""
 
 from __future__ import annotations
 
-from cluster.metrics.model import Exporter, Per, counter, gauge, gauges
+from cluster.metrics.model import Exporter, Job, Per, counter, gauge, gauges
 
 CONTROLLER = Exporter(
     "menagerie controllers",
@@ -72,3 +72,18 @@ SCRAPES = Exporter(
     ),
 )
 """Series of every endpoint of every job. No keep-list drops them."""
+
+RECORDED = Exporter(
+    "recording rules",
+    "components/monitoring/recording.py",
+    gauges(
+        """
+        menagerie:gpus_in_use:count menagerie:gpu_utilisation:avg menagerie:gpu_power_watts:sum menagerie:pod_cpus:rate5m
+        menagerie:pod_memory_bytes:sum
+        """,
+        "namespace",
+        per=Per.NAMESPACE,
+    ),
+)
+RULES = Job("rules", RECORDED, Per.CLUSTER, 60, "recording rules, which have no endpoint")
+"""No scrape job: Prometheus computes its series. All of them are kept."""

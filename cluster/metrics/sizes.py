@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from cluster.metrics.jobs import JOBS
 from cluster.metrics.kept import kept_by
 from cluster.metrics.model import Job, Per
-from cluster.metrics.own import SCRAPES
-from cluster.metrics.recorded import RULES
+from cluster.metrics.own import RULES, SCRAPES
 from cluster.metrics.units import units
 from cluster.spec import Cluster
 
@@ -55,7 +54,9 @@ def _size(job: Job, kept: tuple[str, ...], counts: Mapping[Per, int]) -> Size:
 def _series(job: Job, kept: tuple[str, ...], counts: Mapping[Per, int], targets: int) -> int:
     samples = job.samples()
     chosen = [samples[name] for name in kept]
-    return math.ceil(sum(times * (targets if metric.per is Per.TARGET else counts[metric.per]) for metric, times in chosen))
+    return math.ceil(
+        sum(times * (targets if metric.per is Per.TARGET else counts[metric.per]) for metric, times in chosen)
+    )
 
 
 def total(all_sizes: tuple[Size, ...]) -> int:

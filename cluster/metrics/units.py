@@ -35,7 +35,9 @@ CONTROLLERS = 2
 
 def most_nodes(cluster: Cluster) -> Mapping[str, int]:
     """Return pool -> the most nodes that it can have."""
-    sizes = {name: len(cluster.hosts.get(name, ())) if pool.site else pool.max for name, pool in cluster.spec.pools.items()}
+    sizes = {
+        name: len(cluster.hosts.get(name, ())) if pool.site else pool.max for name, pool in cluster.spec.pools.items()
+    }
     return {name: size for name, size in sizes.items() if size}
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Recording(NamedTuple):
-    """A metric that Prometheus computes. `cluster.metrics.recorded` counts its series."""
+    """A metric that Prometheus computes. `cluster.metrics.own` counts its series."""
 
     name: str
     expr: str

@@ -26,7 +26,9 @@ def rule_file(cluster: Cluster, *, closed: bool = False) -> Object:
         for name, alerts in groups(cluster, closed=closed).items()
         if alerts
     ]
-    return {"groups": [{"name": "menagerie-sums", "interval": _EVERY, "rules": recorded}, *alerting, *_of_ceph(cluster)]}
+    return {
+        "groups": [{"name": "menagerie-sums", "interval": _EVERY, "rules": recorded}, *alerting, *_of_ceph(cluster)]
+    }
 
 
 def _rule(alert: Alert, cluster: str) -> Object:
@@ -61,7 +63,9 @@ def text(cluster: Cluster, *, closed: bool = False) -> str:
 def _head(cluster: Cluster, *, closed: bool) -> Iterator[str]:
     yield f"Rules for the Prometheus of cluster {cluster.name}, by `./menagerie show alerts {cluster.name}`."
     yield "They rely on names of jobs and on labels: docs/how-to/monitoring.md"
-    left_out = {alert.name for alert in _all(cluster, closed=True)} - {alert.name for alert in _all(cluster, closed=closed)}
+    left_out = {alert.name for alert in _all(cluster, closed=True)} - {
+        alert.name for alert in _all(cluster, closed=closed)
+    }
     if left_out:
         yield f"Left out, because no Prometheus reaches their endpoints yet (--all adds them): {', '.join(sorted(left_out))}"
 

@@ -33,7 +33,9 @@ def test_sizes_are_shown_by_job_with_their_sum_and_the_keep_lists(menagerie):
 def test_alerts_are_a_rule_file_and_in_json_a_list_with_runbooks(menagerie):
     some = yaml.safe_load(menagerie("show", "alerts", IBIS).out)["groups"]
     every = yaml.safe_load(menagerie("show", "alerts", IBIS, "--all").out)["groups"]
-    rules = [[rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule] for groups in (some, every)]
+    rules = [
+        [rule["alert"] for group in groups for rule in group["rules"] if "alert" in rule] for groups in (some, every)
+    ]
     assert set(rules[0]) < set(rules[1])
     document = menagerie("show", "alerts", IBIS, "--all", "--json").json
     assert sorted(alert["name"] for alert in document["alerts"]) == sorted(rules[1])

@@ -79,7 +79,9 @@ def test_alerts_that_leave_your_own_networks_are_to_be_encrypted(problems, url: 
     assert set(problems({"receivers": {"oncall": {"url": url}}, **switch})) == codes
 
 
-@pytest.mark.parametrize("url", ["alerts.example.org", "ftp://a.example.org/", "https://", "https://a b/", f"{HOOK}?token=x"])
+@pytest.mark.parametrize(
+    "url", ["alerts.example.org", "ftp://a.example.org/", "https://", "https://a b/", f"{HOOK}?token=x"]
+)
 def test_what_is_no_plain_url_is_refused(url: str) -> None:
     with pytest.raises(ValidationError, match="isn't the URL of a webhook"):
         Monitoring.model_validate({"receivers": {"oncall": {"url": url}}})

@@ -15,7 +15,6 @@ from components.monitoring.alerts import GROUPS, own
 from components.monitoring.dashboards import DASHBOARDS
 from components.monitoring.recording import RECORDINGS
 
-
 LabelsOf = Callable[[str], frozenset[str]]
 _KEEPING = ("topk", "bottomk")
 """Aggregations whose results keep all labels."""
@@ -74,6 +73,11 @@ def results(expression: Any, labels_of: LabelsOf) -> frozenset[str]:
             return frozenset(expression.modifier.labels if expression.modifier else ())
         case promql_parser.BinaryExpr():
             return _of_both(expression, labels_of)
+        case promql_parser.Call(func=function) if function.name == "absent":
+            # It has the labels that a selector asks to be equal, and none for any other expression.
+            (only,) = expression.args
+            matchers = only.matchers.matchers if isinstance(only, promql_parser.VectorSelector) else ()
+            return frozenset(each.name for each in matchers if each.op == promql_parser.MatchOp.Equal)
         case promql_parser.Call():
             return frozenset[str]().union(*(results(each, labels_of) for each in expression.args))
         case promql_parser.ParenExpr() | promql_parser.UnaryExpr():

@@ -11,8 +11,7 @@ import pytest
 from cli.verbs import table as verbs
 from cluster.metrics.jobs import BY_NAME, JOBS
 from cluster.metrics.kept import known
-from cluster.metrics.own import SCRAPES
-from cluster.metrics.recorded import RULES
+from cluster.metrics.own import RULES, SCRAPES
 from cluster.monitoring import Severity
 from components.monitoring.alert import Alert
 from components.monitoring.alerts import GROUPS, own
@@ -82,6 +81,8 @@ def test_the_message_of_an_alert_uses_labels_that_its_results_have(alert: Alert)
     [
         ("sum by (job) (up) > 1", {"job"}),
         ("absent(sum(up))", set()),
+        ('absent(up{job="node"} == 1)', set()),
+        ('absent(up{job="node", instance=~"a|b"})', {"job"}),
         ("sum by (job) (up) and on (node) up", {"job"}),
         ("up / on (job) scrape_samples_scraped", {"job"}),
         ("topk(3, sum by (code) (apiserver_request_total))", {"code"}),

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.metrics.jobs import JOBS
 from cluster.metrics.kept import known
-from cluster.metrics.recorded import RULES
+from cluster.metrics.own import RULES
 from components.monitoring.dashboards import DASHBOARDS
 from components.monitoring.dashboards.model import Dashboard
 from components.monitoring.grafana import grafana

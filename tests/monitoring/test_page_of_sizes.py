@@ -19,7 +19,9 @@ _HEAD = "| job | endpoints | series |\n|---|---|---|\n"
 
 def rows(jobs: tuple[Size, ...]) -> Iterator[str]:
     for size in jobs:
-        yield f"| {size.job.name} | {f'{size.targets:,}' if size.targets else ''} | {size.series:,} |\n".replace("|  |", "| |")
+        yield f"| {size.job.name} | {f'{size.targets:,}' if size.targets else ''} | {size.series:,} |\n".replace(
+            "|  |", "| |"
+        )
     yield f"| **sum** | | **{sizes.total(jobs):,}** |\n"
 
 
@@ -28,7 +30,9 @@ def test_the_table_of_the_largest_cluster_is_what_check_computes() -> None:
     jobs = sizes.sizes(on_prem(7500))
     text = PAGE.read_text()
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
-        text = re.sub(rf"({re.escape(_HEAD)}).*?\n\n", lambda match: f"{match[1]}{''.join(rows(jobs))}\n", text, flags=re.DOTALL)
+        text = re.sub(
+            rf"({re.escape(_HEAD)}).*?\n\n", lambda match: f"{match[1]}{''.join(rows(jobs))}\n", text, flags=re.DOTALL
+        )
         PAGE.write_text(text)
     assert _HEAD + "".join(rows(jobs)) in text, "run `make golden`"
     memory, disk = sizes.memory(sizes.total(jobs)), sizes.disk(jobs, 15 * DAY_MS)

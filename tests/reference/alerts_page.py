@@ -47,7 +47,9 @@ def rendered() -> str:
 
 
 def _sums(groups: dict[str, tuple[Alert, ...]]) -> str:
-    return f"- There are {sum(map(len, groups.values()))} alerts, without those on Ceph ([ceph.md](../how-to/ceph.md)).\n"
+    return (
+        f"- There are {sum(map(len, groups.values()))} alerts, without those on Ceph ([ceph.md](../how-to/ceph.md)).\n"
+    )
 
 
 def _table(alerts: tuple[Alert, ...]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cluster.metrics.jobs import JOBS
 from cluster.metrics.kept import used
 from cluster.metrics.model import Job, Kind, Metric, Per
-from cluster.metrics.recorded import RULES
+from cluster.metrics.own import RULES
 from tests.reference import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
@@ -33,7 +33,9 @@ def rendered() -> str:
 
 def _section(job: Job) -> str:
     head = f"\n## {job.name}\n\n{job.about[0].upper()}{job.about[1:]}; every {job.every_s} s. Source: {job.exporter.source}.\n\n"
-    return head + markdown.table(("metric", "labels", "series"), (tuple(_row(job, each)) for each in job.exporter.metrics))
+    return head + markdown.table(
+        ("metric", "labels", "series"), (tuple(_row(job, each)) for each in job.exporter.metrics)
+    )
 
 
 def _row(job: Job, metric: Metric) -> Iterator[str]:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.reference import alerts_page, cli_page, metrics_page, outputs_page, spec_page
 
-
 PAGES = [alerts_page, cli_page, metrics_page, outputs_page, spec_page]
 
 

@@ -76,8 +76,9 @@ ALERTS = (
     Alert(
         name="ControlLoopDown",
         expr=(
-            'absent(leader_election_master_status{job="kube-scheduler"} == 1)'
-            ' or absent(leader_election_master_status{job="kube-controller-manager"} == 1)'
+            'max by (job) (leader_election_master_status{job=~"kube-scheduler|kube-controller-manager"}) == 0'
+            ' or absent(leader_election_master_status{job="kube-scheduler"})'
+            ' or absent(leader_election_master_status{job="kube-controller-manager"})'
         ),
         holds="5m",
         severity=Severity.CRITICAL,

@@ -12,7 +12,7 @@ ALERTS = (
     Alert(
         name="EtcdNoQuorum",
         expr=(
-            'min(etcd_server_has_leader{job="etcd-main"}) == 0'
+            'max(etcd_server_has_leader{job="etcd-main"}) == 0'
             ' or sum(up{job="etcd-main"}) * 2 <= count(up{job="etcd-main"})'
         ),
         holds="1m",
@@ -26,7 +26,7 @@ ALERTS = (
     Alert(
         name="EtcdEventsDown",
         expr=(
-            'min(etcd_server_has_leader{job="etcd-events"}) == 0'
+            'max(etcd_server_has_leader{job="etcd-events"}) == 0'
             ' or sum(up{job="etcd-events"}) * 2 <= count(up{job="etcd-events"})'
             ' or max(etcd_debugging_server_alarms{job="etcd-events"}) > 0'
         ),

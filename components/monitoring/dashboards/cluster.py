@@ -9,9 +9,7 @@ _LATENCY = (
     "histogram_quantile(0.99, sum by (le, verb) (rate(apiserver_request_duration_seconds_bucket"
     '{verb=~"POST|PUT|PATCH|DELETE|GET"}[5m])))'
 )
-_SCHEDULED = (
-    "histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))"
-)
+_SCHEDULED = "histogram_quantile(0.99, sum by (le) (rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))"
 
 CLUSTER = Dashboard(
     "menagerie-cluster",
