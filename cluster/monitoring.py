@@ -79,9 +79,9 @@ class Monitoring(Model):
     """Time for which Prometheus keeps samples. `show monitoring` computes the disk for it."""
     disk: Bytes | None = None
     """Size of the disk of Prometheus. `check` refuses a retention that doesn't fit. Default: not compared."""
-    pods: int | None = Field(default=None, ge=1, le=1_000_000)
+    expected_pods: int | None = Field(default=None, ge=1, le=1_000_000)
     """Most pods at the same time. Default: as many as the nodes take, at most 150,000."""
-    namespaces: int = Field(default=1000, ge=1, le=100_000)
+    expected_namespaces: int = Field(default=1000, ge=1, le=100_000)
     """Most namespaces at the same time."""
     keep: tuple[MetricName, ...] = Field(default=(), strict=False)
     """Metrics that are kept in addition to those that alerts and dashboards use."""

@@ -47,8 +47,8 @@ _OF_MONITORING = (Subject.MONITORING, Subject.ALERTS, Subject.RECEIVERS, Subject
     ("show outputs jaguar", "the stack's outputs"),
     ("show vpn jaguar", "settings for edge routers"),
     ("show prices horus --json", "prices of pools"),
-    ("show monitoring jaguar", "series, memory and disk for its metrics"),
-    ("show alerts jaguar > jaguar.rules.yaml", "rules for your own Prometheus"),
+    ("show monitoring jaguar", "sizes of its metrics"),
+    ("show alerts jaguar > rules.yaml", "for your own Prometheus"),
     ("show receivers jaguar", "routes of its Alertmanager"),
     ("show dashboards jaguar -o dashboards", "a file each for Grafana"),
 )

@@ -33,7 +33,7 @@ def series(subject: Subject) -> Iterator[Finding]:
         shares = ", ".join(f"{size.job.name} {size.series:,}" for size in largest)
         message = f"the cluster would have {expected:,} series of metrics, more than monitoring.max_series {settings.max_series:,}"
         hint = (
-            f"keep fewer metrics (monitoring.keep), write monitoring.pods, or write max_series: {expected} if your Prometheus has "
+            f"keep fewer metrics (monitoring.keep), write monitoring.expected_pods, or write max_series: {expected} if your Prometheus has "
             f"{gibibytes(sizes.memory(expected))} of memory"
         )
         yield Finding((*_PLACE, "max_series"), message, hint, notes=(f"the largest jobs: {shares}",))

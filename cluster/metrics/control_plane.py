@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.metrics.model import Exporter, counter, counters, gauge, gauges, histogram
 
-_SOURCE = "Kubernetes 1.36, test/instrumentation/testdata/stable-metrics-list.yaml and the programs' metrics.go"
+_SOURCE = "Kubernetes 1.36.4, test/instrumentation: documentation-list.yaml and stable-metrics-list.yaml"
 _REQUEST = ("verb", "group", "version", "resource", "subresource", "scope", "component", "dry_run")
 _REQUESTS = 1000
 """Combinations of a request's labels and its code, for each API server. An estimate: a lab test prints the real number."""

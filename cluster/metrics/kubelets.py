@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.metrics.model import Exporter, Per, counter, counters, gauge, gauges, histogram
 
-_SOURCE = "Kubernetes 1.36, test/instrumentation/testdata/stable-metrics-list.yaml and pkg/kubelet/metrics/metrics.go"
+_SOURCE = "Kubernetes 1.36.4, test/instrumentation: documentation-list.yaml and stable-metrics-list.yaml"
 _VOLUME = ("namespace", "persistentvolumeclaim")
 _OF_CONTAINER = ("container", "id", "image", "name", "namespace", "pod")
 
@@ -12,7 +12,8 @@ KUBELET = Exporter(
     "kubelet",
     _SOURCE,
     (
-        *gauges("kubelet_running_pods kubelet_desired_pods kubelet_active_pods"),
+        gauge("kubelet_running_pods"),
+        *gauges("kubelet_desired_pods kubelet_active_pods", "static", times=2),
         gauge("kubelet_running_containers", "container_state", times=3),
         gauge("kubelet_node_name", "node"),
         gauge("kubelet_certificate_manager_client_ttl_seconds"),
@@ -22,7 +23,12 @@ KUBELET = Exporter(
         counter("kubelet_runtime_operations_errors_total", "operation_type", times=25),
         histogram("kubelet_pleg_relist_duration_seconds", buckets=11),
         histogram("kubelet_pod_start_sli_duration_seconds", buckets=25),
-        counter("storage_operation_duration_seconds_count", "operation_name", "status", "volume_plugin", times=20),
+        histogram(
+            "storage_operation_duration_seconds",
+            *("migrated", "operation_name", "status", "volume_plugin"),
+            buckets=13,
+            times=20,
+        ),
         *gauges(
             "kubelet_volume_stats_capacity_bytes kubelet_volume_stats_available_bytes kubelet_volume_stats_used_bytes",
             *_VOLUME,

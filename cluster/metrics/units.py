@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from cluster import catalogue, hardware
 from cluster.controllers import HOSTS
+from cluster.hardware import Expected
 from cluster.metrics.model import Per
 from cluster.pools import Pool
 from cluster.spec import Cluster
@@ -44,7 +45,7 @@ def most_nodes(cluster: Cluster) -> Mapping[str, int]:
 def most_pods(cluster: Cluster) -> int:
     """Return the most pods: the spec's number, or as many as nodes and Kubernetes take."""
     possible = sum(most_nodes(cluster).values()) * cluster.spec.network.max_pods
-    return min(possible, cluster.spec.monitoring.pods or MOST_PODS)
+    return min(possible, cluster.spec.monitoring.expected_pods or MOST_PODS)
 
 
 def units(cluster: Cluster) -> Mapping[Per, int]:
@@ -58,7 +59,7 @@ def units(cluster: Cluster) -> Mapping[Per, int]:
             Per.MEMBER_OF_EVENTS: spec.etcd.events.members,
             Per.POD: pods,
             Per.CONTAINER: pods * CONTAINERS_OF_POD,
-            Per.NAMESPACE: spec.monitoring.namespaces,
+            Per.NAMESPACE: spec.monitoring.expected_namespaces,
             Per.POOL: len(spec.region_pools),
             Per.DNS: DNS_PODS,
             Per.CONTROLLER: CONTROLLERS * HOSTS if spec.tenancy else 0,
@@ -73,8 +74,7 @@ def units(cluster: Cluster) -> Mapping[Per, int]:
 
 def of_node(cluster: Cluster, name: str, pool: Pool) -> Mapping[Per, int]:
     """Return how many things a node of a pool has."""
-    cloud = cluster.spec.control_plane.cloud
-    machine = hardware.of_pool(cloud, pool)
+    machine = _machine(cluster, pool)
     gpus, rails = _gpus(cluster, pool), machine.rdma.ports if machine and machine.rdma else 0
     disks = sum(disk.count for disk in machine.disks) if machine and (machine.disks or pool.site is None) else DISKS
     links = len(cluster.spec.sites[pool.site].links.get(name, {})) if pool.site in cluster.spec.sites else 0
@@ -90,10 +90,17 @@ def of_node(cluster: Cluster, name: str, pool: Pool) -> Mapping[Per, int]:
     }
 
 
+def _machine(cluster: Cluster, pool: Pool) -> Expected | None:
+    """Return the hardware of a pool's machines, None if it is unknown: another rule reports kinds that do not exist."""
+    try:
+        return hardware.of_pool(cluster.spec.control_plane.cloud, pool)
+    except KeyError:
+        return None
+
+
 def _gpus(cluster: Cluster, pool: Pool) -> int:
     """Return the GPUs of a pool's machines, 0 if nothing says what they are."""
-    cloud = cluster.spec.control_plane.cloud
-    machine = hardware.of_pool(cloud, pool)
+    cloud, machine = cluster.spec.control_plane.cloud, _machine(cluster, pool)
     if machine and machine.gpus:
         return machine.gpus.count
     types = catalogue.of(cloud).machine_types if cloud in catalogue.CLOUDS else {}

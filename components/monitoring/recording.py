@@ -1,4 +1,4 @@
-"""Recording rules: sums over GPUs and pods that dashboards would otherwise compute anew over 10,000s of series."""
+"""Recording rules: sums over GPUs and pods that dashboards would otherwise compute from each series at each look."""
 
 from __future__ import annotations
 

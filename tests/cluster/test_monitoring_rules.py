@@ -53,7 +53,7 @@ def test_the_disk_may_be_exactly_what_the_retention_needs(build: Build, problems
 
 
 def test_fewer_pods_and_namespaces_make_a_cluster_fit(build: Build, problems) -> None:
-    small = {"pods": 1, "namespaces": 1}
+    small = {"expected_pods": 1, "expected_namespaces": 1}
     series = sizes.total(sizes.sizes(build({"monitoring": small})))
     assert "MON-001" in problems({"max_series": series})
     assert problems({**small, "max_series": series}) == {}

@@ -84,8 +84,8 @@ def test_jobs_without_endpoints_or_without_kept_metrics_are_left_out(lab: Cluste
 
 def test_pods_are_those_that_fit_on_nodes_or_that_the_spec_promises() -> None:
     assert most_pods(on_prem(10)) == 1100
-    assert most_pods(on_prem(10, {"pods": 300})) == 300
-    assert most_pods(on_prem(10, {"pods": 5000})) == 1100
+    assert most_pods(on_prem(10, {"expected_pods": 300})) == 300
+    assert most_pods(on_prem(10, {"expected_pods": 5000})) == 1100
     assert most_pods(on_prem(7500)) == 150_000
     assert most_nodes(on_prem(10)) == {"gpu": 10}
 
