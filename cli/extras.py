@@ -18,6 +18,7 @@ _BY_MODULE = {
     "arro3": "ledger",
     "starlette": "web",
     "uvicorn": "web",
+    "grafana_foundation_sdk": "dashboards",
 }
 
 

@@ -4,7 +4,7 @@
 AUD audit logs, CLD clouds and pools, INV machines, KRN kernel settings, LNK links of machines, ARP neighbour tables,
 ROC RDMA over Ethernet, PRV provisioning of machines, REG registries, VER versions, SEC secrets and certificates,
 PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, SCH the scheduler, STO volumes of pods, TEN people
-and teams, VPN joined sites, CPH storage of sites (Ceph).
+and teams, MON monitoring, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -263,6 +263,17 @@ MEANING: dict[str, str] = {
     "TEN-015": "tenancy.borrowing isn't in whole seconds, or gives a checkpoint more time than pods may ask for.",
     "TEN-016": "The objects allowed in one namespace, or in all namespaces of the people file, are more than etcd.main "
     "holds if each is as large as etcd accepts. Only a warning; tenancy.overcommit says by how much they may exceed it.",
+    "MON-001": "The cluster would have more series of metrics than monitoring.max_series. They are computed from the largest "
+    "size of its pools and from the metrics that are kept; `menagerie show monitoring` has the sum of each scrape job.",
+    "MON-002": "Prometheus' disk is too small for monitoring.retention, or the retention is shorter than the two hours of one "
+    "of its blocks.",
+    "MON-003": "monitoring.keep has something that isn't the name of a metric, or a metric that the catalogues lack. "
+    "--allow-unknown turns the latter into a warning; its series aren't counted.",
+    "MON-004": "Prometheus has less memory than the cluster's series need.",
+    "MON-005": "A receiver of alerts isn't http:// or https:// with a host, has a user or password in its URL, which everybody "
+    "who reads the spec would read, or is the same as another one.",
+    "MON-006": "There are receivers of alerts, but nothing that notices when no alert can be sent any more "
+    "(monitoring.dead_mans_switch). Or, alerts leave for another network unencrypted. Warnings.",
     "VPN-001": "An edge router is listed twice, has two ASNs, or joins a site without racks, to which no packet would be "
     "sent. Routers are part of the site that they join, so neither can be named without the other.",
     "VPN-002": "A site has only one edge router; losing it cuts every worker of the site off from its control plane.",

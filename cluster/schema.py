@@ -14,6 +14,7 @@ from cluster import (
     kernel,
     links,
     metering,
+    monitoring,
     network,
     pools,
     provisioning,
@@ -64,6 +65,8 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
     "Mirror": {"address": ["harbor.sjc1.example.org:5000"], "of": [["docker.io", "registry.k8s.io"]]},
     "Autoscaler": {"prices": [{"gpu": 12.5}], "data": [{"laion": {"topology.kubernetes.io/zone": "us-east-1a"}}]},
+    "Monitoring": {"keep": [["node_load1"]], "dead_mans_switch": ["https://switch.example.org/1"]},
+    "Receiver": {"url": ["https://alerts.example.org/hook"]},
     "Condition": {"type": ["ReadonlyFilesystem"], "status": ["True"]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
 }
@@ -109,6 +112,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
             scheduling,
             tenancy,
             volumes,
+            monitoring,
         )
         if hasattr(module, name)
     )

@@ -19,6 +19,7 @@ from cluster.autoscaler import Autoscaler
 from cluster.metering import Metering
 from cluster.mirrors import MirrorRegistry, MirrorUrl
 from cluster.model import Model
+from cluster.monitoring import Monitoring
 from cluster.network import ClusterNetwork, Neighbours
 from cluster.pools import Host, Pool
 from cluster.quantities import (
@@ -234,6 +235,8 @@ class ClusterSpec(Model):
     """Namespaces for people and teams. Default: only those that operators create."""
     metering: Metering | None = None
     """The ledger of what teams used. Default: none."""
+    monitoring: Monitoring = Monitoring()
+    """Alerts, dashboards and the size of the cluster's metrics, for your own Prometheus."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 

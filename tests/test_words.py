@@ -20,7 +20,8 @@ PLACES = (
 )
 """Pages, and folders of them."""
 GENERATED = {
-    f"docs/reference/{name}.md" for name in ("audit", "cli", "errors", "flows", "outputs", "policies", "proof", "spec")
+    f"docs/reference/{name}.md"
+    for name in ("alerts", "audit", "cli", "errors", "flows", "metrics", "outputs", "policies", "proof", "spec")
 }
 """Their words are those of the code."""
 OUT = {

@@ -25,9 +25,16 @@ class Subject(StrEnum):
     OUTPUTS = "outputs"
     VPN = "vpn"
     PRICES = "prices"
+    MONITORING = "monitoring"
+    ALERTS = "alerts"
+    RECEIVERS = "receivers"
+    DASHBOARDS = "dashboards"
 
 
 _FILES = ("cluster", "hosts")
+_WRITES = (Subject.TOPOLOGY, Subject.DASHBOARDS)
+"""Subjects that --output takes a file or folder for. They have no other form."""
+_OF_MONITORING = (Subject.MONITORING, Subject.ALERTS, Subject.RECEIVERS, Subject.DASHBOARDS)
 
 
 @examples(
@@ -40,6 +47,10 @@ _FILES = ("cluster", "hosts")
     ("show outputs jaguar", "the stack's outputs"),
     ("show vpn jaguar", "settings for edge routers"),
     ("show prices horus --json", "prices of pools"),
+    ("show monitoring jaguar", "sizes of its metrics"),
+    ("show alerts jaguar > rules.yaml", "for your own Prometheus"),
+    ("show receivers jaguar", "routes of its Alertmanager"),
+    ("show dashboards jaguar -o dashboards", "a file each for Grafana"),
 )
 def show(
     subject: Annotated[Subject, typer.Argument(metavar="SUBJECT", help=f"One of {', '.join(Subject)}.")],
@@ -52,6 +63,9 @@ def show(
         ),
     ] = None,
     output: OutputOpt = None,
+    closed: Annotated[
+        bool, typer.Option("--all", help="alerts: also those whose endpoints no Prometheus reaches yet.")
+    ] = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Show what a spec describes, and what a stack outputs. Changes nothing.
@@ -72,17 +86,27 @@ def show(
     them. Gateways have public addresses after the first `up`.
     prices: the price of a node in each pool in the region. The expander cannot
     choose if a pool without a price is offered.
+    monitoring: scrape jobs with their endpoints, series and kept metrics, computed
+    from the spec; memory and disk that a Prometheus needs.
+    alerts: alerts and recording rules as a rule file of Prometheus.
+    receivers: Alertmanager's configuration, from monitoring.receivers.
+    dashboards: Grafana's JSON; --output FOLDER writes a file for each.
+    docs/how-to/monitoring.md explains these four.
     """
-    if output and subject is not Subject.TOPOLOGY:
-        raise typer.BadParameter("--output is only for topology")
-    if as_json and subject is Subject.TOPOLOGY:
-        raise typer.BadParameter("topology has no --json")
+    if output and subject not in _WRITES:
+        raise typer.BadParameter(f"--output is only for {' and '.join(_WRITES)}")
+    if as_json and subject in _WRITES:
+        raise typer.BadParameter(f"{subject} has no --json")
+    if closed and subject is not Subject.ALERTS:
+        raise typer.BadParameter("--all is only for alerts")
     if subject is Subject.SCHEMA:
         _schema(cluster or _FILES[0])
     elif subject is Subject.POLICIES:
         _policies(cluster, as_json=as_json)
     elif cluster is None:
         raise typer.BadParameter(f"name a cluster: ./menagerie show {subject} CLUSTER")
+    elif subject in _OF_MONITORING:
+        _monitoring(subject, cluster, output, closed=closed, as_json=as_json)
     else:
         _of_cluster(subject, cluster, output, as_json=as_json)
 
@@ -125,3 +149,18 @@ def _of_cluster(subject: Subject, cluster: str, output: Path | None, *, as_json:
             from cli.actions import vpn
 
             vpn.show(loaded, as_json=as_json)
+
+
+def _monitoring(subject: Subject, cluster: str, output: Path | None, *, closed: bool, as_json: bool) -> None:
+    loaded = checked(cluster)
+    from cli.actions import monitoring
+
+    match subject:
+        case Subject.MONITORING:
+            monitoring.show_sizes(loaded, as_json=as_json)
+        case Subject.ALERTS:
+            monitoring.show_alerts(loaded, closed=closed, as_json=as_json)
+        case Subject.RECEIVERS:
+            monitoring.show_receivers(loaded, as_json=as_json)
+        case _:
+            monitoring.show_dashboards(loaded, output)

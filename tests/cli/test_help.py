@@ -51,7 +51,10 @@ WRONG_CLUSTER = tuple(
     roce test lba
     secret lba x
     state move lba
+    show alerts lba
+    show dashboards lba
     show flows lba
+    show monitoring lba
     show outputs lba
     show prices lba
     show topology lba

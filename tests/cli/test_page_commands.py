@@ -30,9 +30,11 @@ ELSEWHERE = {
     "Kubernetes": ("kubectl",),
     "Linux": (
         *("chronyc", "ethtool", "export", "find", "grep", "journalctl", "jq", "nstat", "nvidia-smi", "openssl", "ping"),
+        *("df", "du", "tail"),
         *("printf", "sed", "sort", "ssh-keygen", "swanctl", "systemctl", "umask", "vtysh", "xargs"),
     ),
     "Packer": ("packer",),
+    "Prometheus": ("promtool",),
     "Pulumi": ("pulumi",),
     "uv": ("uv",),
 }

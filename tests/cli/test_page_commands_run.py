@@ -33,7 +33,9 @@ RUNS = {
     "machines render": (),
     "roce plan": (),
     "roce test": ("--dry-run",),
-    "show": ("flows", "policies", "prices", "schema", "topology", "vpn"),
+    "show": (
+        *("alerts", "dashboards", "flows", "monitoring", "policies", "prices", "receivers", "schema", "topology", "vpn"),
+    ),
     "verify": ("--list",),
 }
 """Verb -> words of which a line must have one to be run. Without words, every line is run."""

@@ -38,6 +38,7 @@ from components.control_plane import host_config as api_server
 from components.drawing.html import html
 from components.drawing.layout import draw
 from components.drawing.svg import svg
+from components.monitoring import receivers
 from components.userdata import Payload, render, startup_script
 from components.workers import host_config as worker
 from components.workers.roles import declarations
@@ -133,6 +134,7 @@ class World:
             yield f"switch {system}", snippet(site.roce, system)
         yield from (("cluster.html", html(self.cluster)), ("cluster.svg", svg(draw(self.cluster))))
         yield "rook.yaml", text(objects(self.cluster, {}))
+        yield "alertmanager.yaml", receivers.text(self.cluster)
         settings = self.cluster.spec.tenancy
         assert settings
         for tenant in self._roster.tenants():
@@ -271,6 +273,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "*.ipxe": of_ipxe,
     "*/preseed.cfg": of_preseed,
     "dnsmasq.conf": of_dnsmasq,
+    "alertmanager.yaml": yaml.safe_load,
     "vpn_gateway_connections": of_swanctl,
     "lvmlocal.conf": of_lvm,
     "variable storage_host_lvm_filter": lambda patterns: [_named(each) for each in patterns],

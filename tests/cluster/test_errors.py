@@ -31,7 +31,7 @@ CODES = {
     "permission plugin pods-behind programs read-only repair reports roll-stopped stack still-encrypts timed-out unexpected "
     "upgrade-stopped workers-failed",
     2: "bad-certificate bad-spec bad-trace bmc-trust bundle disagreement etcd-refused expander foreign-file foreign-rings init-refused keeps-data "
-    "machines-refused mirror-target newer-data no-autoscaler no-backups no-image no-key no-private-access no-rdma no-router no-tenancy no-way-back "
+    "machines-refused mirror-target monitoring-off newer-data no-autoscaler no-backups no-image no-key no-private-access no-rdma no-router no-tenancy no-way-back "
     "not-as-its-spec not-carried not-confirmed not-held not-ready nothing-matches nothing-to-provision other-plan other-release "
     "other-state passphrase pods-would-be-lost state-move unknown-gateway unknown-host unknown-proof unknown-secret "
     "unknown-size "

@@ -8,7 +8,20 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cluster import ceph, kernel, links, mirrors, provisioning, quantities, roce, schema, sites, tenancy, words
+from cluster import (
+    ceph,
+    kernel,
+    links,
+    mirrors,
+    monitoring,
+    provisioning,
+    quantities,
+    roce,
+    schema,
+    sites,
+    tenancy,
+    words,
+)
 from tests.reference import markdown
 from tests.reference.keys import Kind, Section, Walk
 
@@ -38,6 +51,7 @@ _ENTRIES = {
     "disks": ("kind",),
     "teams": ("team",),
     "only": ("team",),
+    "receivers": ("receiver",),
 }
 _LINKS = {"cluster": ("pool", "link"), "hosts": ("link",)}
 
@@ -114,6 +128,10 @@ KINDS = (
     _kind(kernel.Parameter, "kernel parameter", "`name` or `name=value`: `pci=realloc`."),
     _kind(mirrors.MirrorUrl, "mirror URL", "`http://` or `https://`, a host and a path, without a user or password."),
     _kind(mirrors.MirrorRegistry, "registry", "`host` or `host:port`."),
+    _kind(monitoring.MetricName, "metric", "The name of a metric: letters, digits, `_` and `:`; no digit first."),
+    _kind(
+        monitoring.WebhookUrl, "webhook URL", "`http://` or `https://`, a host and a path, without a user or password."
+    ),
     _kind(provisioning.Url, "URL", "`http://` or `https://`, a host and a path."),
     _kind(provisioning.ReportsUrl, "address URL", "`http://`, an IPv4 address and a port."),
     _kind(provisioning.PublicKey, "SSH public key", "A line of `authorized_keys`: `ssh-ed25519 AAAA… name`."),

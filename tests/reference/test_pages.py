@@ -7,10 +7,12 @@ from types import ModuleType
 
 import pytest
 
-from tests.reference import cli_page, outputs_page, spec_page
+from tests.reference import alerts_page, cli_page, metrics_page, outputs_page, spec_page
+
+PAGES = [alerts_page, cli_page, metrics_page, outputs_page, spec_page]
 
 
-@pytest.mark.parametrize("page", [cli_page, outputs_page, spec_page], ids=lambda page: page.PAGE.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.PAGE.name)
 def test_a_page_is_up_to_date(page: ModuleType) -> None:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites the page; review the diff."""
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):

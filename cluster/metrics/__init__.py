@@ -1,0 +1,1 @@
+"""Catalogues of metrics that exporters of a cluster serve, scrape jobs, and their sizes computed from a spec."""
