@@ -31,3 +31,8 @@ class Metering(Model):
     key: BucketKey | None = None
     """Reference to a key with which the controller reads and writes objects below ledger/ in the cluster's bucket of records.
     A lab has its own; every cloud needs one."""
+
+
+def secret_names(metering: Metering | None) -> tuple[str, ...]:
+    """Return the names of the secrets that the stack's configuration must have for the ledger."""
+    return (metering.key.secret,) if metering and metering.key else ()

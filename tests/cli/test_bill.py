@@ -236,3 +236,15 @@ def test_a_spoiled_object_is_named(billed: Callable[..., Menagerie]) -> None:
     assert ran.code == 1
     assert "bucket of lab: ledger/days/2026-11-27.1.json is not a day of a ledger" in ran.err
     assert Subject.HOST == "host"
+
+
+def test_the_key_of_the_ledgers_bucket_is_a_secret_that_the_spec_names(
+    menagerie: Menagerie, spec: Callable[..., Path], tmp_path: Path
+) -> None:
+    path = spec()
+    tenancy = "tenancy: {directory: {file: people.yaml}}\nmetering: {key: {secret: ledger}}\n"
+    path.write_text(f"{path.read_text()}{tenancy}")
+    (tmp_path / "people.yaml").write_text("people: {ana: {}}\n")
+    ran = menagerie("secret", str(path), "ledger", "--dry-run")
+    assert ran.code == 0, ran.err
+    assert "none is stored yet; `controllers apply` uses it" in ran.out
