@@ -69,7 +69,12 @@ svg:has(.flow:hover) .flow:not(:hover),svg:has(.flow:target) .flow:not(:target){
 
 
 def _live(dark: bool) -> str:
-    rules = []
+    plain = DARK if dark else LIGHT
+    # The colours of kinds are like those of states, so a part without a state has none.
+    rules = [
+        f".part:not([class*=live-])>rect.card{{stroke:{plain[LINE]};fill:{plain[STRIPE]}}}",
+        f".part:not([class*=live-])>rect.band{{stroke:{plain[LINE]}}}",
+    ]
     for health, shades in _HEALTH.items():
         line, fill = shades[dark]
         rules += [
@@ -79,7 +84,7 @@ def _live(dark: bool) -> str:
             f".live-{health}>.badge{{fill:{line}}}",
             f".word-{health}{{color:{line}}}",
         ]
-    return "\n".join([*rules, f".mark{{fill:{(DARK if dark else LIGHT)[PAPER]}}}"])
+    return "\n".join([*rules, f".mark{{fill:{plain[PAPER]}}}"])
 
 
 LIVE_STYLE = f"""

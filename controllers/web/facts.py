@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.spec import Cluster
-from components.drawing.live import Health
+from components.drawing.live import Health, Live
 from components.drawing.shapes import Drawing
 from controllers.autoscaler.capacity import Row
 from controllers.autoscaler.waits import Wait
@@ -51,14 +51,26 @@ class Spec:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A cluster's drawing with the states of its parts. svg: without a style. parts: (ID in the drawing, state), from top to bottom."""
+
+    svg: str
+    parts: tuple[tuple[str, Live], ...]
+
+
+@dataclass(frozen=True)
 class ClusterFacts:
-    """A cluster, part by part. Status and capacity that were read and are None mean that it is not built."""
+    """A cluster, part by part. Status and capacity that were read and are None mean that it is not built.
+
+    drawn: made by who reads, because it takes longer than a page; None before the spec was read.
+    """
 
     name: str
     spec: Part[Spec] = field(default_factory=Part)
     status: Part[Status | None] = field(default_factory=Part)
     capacity: Part[Capacity | None] = field(default_factory=Part)
     operations: Part[Ledger] = field(default_factory=Part)
+    drawn: Drawn | None = None
 
     def row(self, now_s: float) -> FleetRow:
         """Return its row of the fleet, as `status` has it; also one for a cluster that was not read yet, or does not answer."""

@@ -78,7 +78,7 @@ class ClusterGuard:
     """Lets in whom a cluster's API knows by a token, and allows to list its nodes and pods.
 
     api: returns a client that may create TokenReviews and SubjectAccessReviews. A program sends the token as a bearer token
-    (RFC 6750). A browser asks for a user and a password by itself (RFC 7617): the password is the token, the user is ignored.
+    (RFC 6750). A browser asks its user for a name and a password (RFC 7617): the password is the token, the name is ignored.
     """
 
     def __init__(self, api: Callable[[], Any], clock: Callable[[], float] = time.monotonic) -> None:

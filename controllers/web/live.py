@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from cluster.spec import Cluster
-from components.drawing.live import MEANINGS, Health, Live, together
+from components.drawing.live import MEANINGS, Health, Live, coloured, together
 from components.drawing.sites import rack_cards
-from controllers.web.facts import NodeState
+from components.drawing.svg import svg
+from controllers.web.facts import Drawn, NodeState, Spec
 from etcd.members import members
 from network.addresses import ROLES, plan
 from operations.status.model import Status, StatusItem
 
 _MOST_WORDS = 3
 """Largest number of items that are named in the words of a part."""
+
+
+def drawn(spec: Spec, status: Status | None, nodes: Sequence[NodeState] | None) -> Drawn:
+    """Return the cluster's drawing with these states. None for what was not read."""
+    live = states(spec.cluster, status, nodes)
+    parts = tuple((group.id, live[group.id]) for group in spec.drawing.groups if group.id in live)
+    return Drawn(svg(coloured(spec.drawing, live), styled=False), parts)
 
 
 def states(cluster: Cluster, status: Status | None, nodes: Sequence[NodeState] | None) -> dict[str, Live]:

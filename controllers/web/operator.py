@@ -16,7 +16,8 @@ from controllers.autoscaler.capacity import rows
 from controllers.autoscaler.observed import Observed, observe
 from controllers.autoscaler.waits import waits
 from controllers.autoscaler.world import Node
-from controllers.web.facts import Capacity, ClusterFacts, NodeState, Spec
+from controllers.web.facts import Capacity, ClusterFacts, Drawn, NodeState, Spec
+from controllers.web.live import drawn
 from controllers.web.parts import Reader
 from operations import stack
 from operations.record import Ledger, read_ledger
@@ -71,9 +72,13 @@ class ClusterReader:
 
     def __init__(self, name: str, ways: Ways) -> None:
         self._name, self._reach = name, Reach(ways)
-        self._spec = Reader(f"the spec of {name}", self._reach.spec, ways.explain)
-        self._status = Reader(f"the status of {name}", self._read_status, ways.explain)
-        self._capacity = Reader(f"the capacity of {name}", self._read_capacity, ways.explain, _SLOWLY_S)
+        self._drawn: Drawn | None = None
+        self._lock = threading.Lock()
+        self._spec = Reader(f"the spec of {name}", self._reach.spec, ways.explain, after=self._draw)
+        self._status = Reader(f"the status of {name}", self._read_status, ways.explain, after=self._draw)
+        self._capacity = Reader(
+            f"the capacity of {name}", self._read_capacity, ways.explain, _SLOWLY_S, after=self._draw
+        )
         self._operations = Reader(f"the operations of {name}", self._read_operations, ways.explain, _SLOWLY_S)
 
     def start(self) -> None:
@@ -86,11 +91,17 @@ class ClusterReader:
 
     def facts(self) -> ClusterFacts:
         """Return what was read last."""
-        return ClusterFacts(self._name, self._spec.part, self._status.part, self._capacity.part, self._operations.part)
+        parts = (self._spec.part, self._status.part, self._capacity.part, self._operations.part)
+        return ClusterFacts(self._name, *parts, self._drawn)
 
     @property
     def _readers(self) -> tuple[Reader[Spec], Reader[Status | None], Reader[Capacity | None], Reader[Ledger]]:
         return self._spec, self._status, self._capacity, self._operations
+
+    def _draw(self) -> None:
+        with self._lock:  # who draws last has the newest values of all parts
+            capacity = self._capacity.part.value
+            self._drawn = drawn(self._reach.spec(), self._status.part.value, capacity.nodes if capacity else None)
 
     def _read_status(self) -> Status | None:
         cluster, access = self._reach.access()

@@ -42,7 +42,10 @@ class Part(Generic[T]):
 
 
 class Reader(Generic[T]):
-    """Reads a part until `stop`. read: may raise anything. explain: an error in words. pause_s: least pause between readings."""
+    """Reads a part until `stop`.
+
+    read: may raise anything. explain: an error in words. pause_s: least pause between readings. after: called after each new value.
+    """
 
     def __init__(
         self,
@@ -50,10 +53,11 @@ class Reader(Generic[T]):
         read: Callable[[], T],
         explain: Callable[[Exception], str],
         pause_s: float = 15.0,
+        after: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._name, self._read, self._explain, self._pause_s = name, read, explain, pause_s
-        self._clock = clock
+        self._after, self._clock = after, clock
         self._part: Part[T] = Part()
         self._over = threading.Event()
 
@@ -76,6 +80,7 @@ class Reader(Generic[T]):
         self._part = replace(self._part, began_s=self._clock())
         try:
             self._part = Part(self._read(), self._clock())
+            self._after()
         except Exception as error:  # a part that can't be read must not hide the others
             self._part = replace(self._part, problem=self._explain(error), began_s=None)
             log.debug("%s can't be read", self._name, exc_info=True)

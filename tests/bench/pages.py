@@ -20,6 +20,7 @@ from controllers.planner import Fate
 from controllers.web.app import application
 from controllers.web.facts import Capacity, ClusterFacts, NodeState, Site, Spec
 from controllers.web.guards import LinkGuard
+from controllers.web.live import drawn
 from controllers.web.parts import Part
 from controllers.web.serving import listening, serving
 from operations.record.ledger import Ledger
@@ -37,12 +38,11 @@ _NOTE = "jaguar with three times its machines; over HTTP on loopback, from data 
 def measure(say: Callable[[str], None]) -> list[Figure]:
     """Ask for each page several times, alone and next to a thread that parses JSON as readers do."""
     cluster = _large()
-    now_s = time.time()
-    facts = _facts(cluster, now_s)
+    facts, drawing_s = _facts(cluster, time.time())
     listener = listening("127.0.0.1", 0)
     guard = LinkGuard("127.0.0.1", listener.getsockname()[1])
     app = application(Site(lambda: (facts,), time.time), guard)
-    figures = []
+    figures = [Figure(f"drawing with {NODES:,} states, by who reads", "s", drawing_s)]
     with serving(app, listener):
         for name, path in (("fleet", ""), ("cluster", f"cluster/{cluster.name}/"), ("capacity", "capacity/")):
             for busy in (False, True):
@@ -65,7 +65,8 @@ def _large() -> Cluster:
     return cluster.model_copy(update={"hosts": hosts})
 
 
-def _facts(cluster: Cluster, now_s: float) -> ClusterFacts:
+def _facts(cluster: Cluster, now_s: float) -> tuple[ClusterFacts, tuple[float, ...]]:
+    """Return the facts, and how long each of several drawings took."""
     nodes = tuple(
         NodeState(host.name, pool, *((Health.DOWN, "NotReady") if number % _LOST == 0 else (Health.HEALTHY, "Ready")))
         for number, (pool, host) in enumerate(cluster.host_list()[:NODES])
@@ -73,13 +74,21 @@ def _facts(cluster: Cluster, now_s: float) -> ClusterFacts:
     rows = tuple(Row(cluster.name, pool, "", 1, 1, 0, 0, 0, 0, 0, 0, 1.0, False, 60) for pool in cluster.spec.pools)
     waits = tuple(Wait(Fate.WAITING, f"reason {number}", (f"team/job-{number}",), now_s) for number in range(WAITS))
     items = tuple(StatusItem("nodes", node.name, False, "NotReady") for node in nodes[:20])
-    return ClusterFacts(
+    spec, status = Spec(cluster, draw(cluster)), Status(cluster.name, "https://10.0.0.1:6443", items)
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        drawing = drawn(spec, status, nodes)
+        seconds.append(time.perf_counter() - began)
+    facts = ClusterFacts(
         cluster.name,
-        Part(Spec(cluster, draw(cluster)), now_s),
-        Part(Status(cluster.name, "https://10.0.0.1:6443", items), now_s),
+        Part(spec, now_s),
+        Part(status, now_s),
         Part(Capacity(rows, waits, nodes), now_s),
         Part(Ledger("a bucket", None, False, 0.0, ()), now_s),
+        drawing,
     )
+    return facts, tuple(seconds)
 
 
 def _asked(port: int, path: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 
@@ -18,6 +18,7 @@ from controllers.planner import Fate
 from controllers.web.app import application
 from controllers.web.facts import Capacity, ClusterFacts, NodeState, Site, Spec
 from controllers.web.guards import LinkGuard
+from controllers.web.live import drawn
 from controllers.web.parts import Part
 from operations.record.holder import Holder
 from operations.record.ledger import Ledger
@@ -94,7 +95,9 @@ def facts(cluster: Cluster, **parts) -> ClusterFacts:
         "capacity": read(capacity(cluster)),
         "operations": read(Ledger("the bucket", None, False, 0.0, (record("up", 1), record("upgrade", 2)))),
     }
-    return ClusterFacts(cluster.name, **{**healthy, **parts})
+    own = ClusterFacts(cluster.name, **{**healthy, **parts})
+    nodes = own.capacity.value.nodes if own.capacity.value else None
+    return replace(own, drawn=drawn(own.spec.value, own.status.value, nodes) if own.spec.value else None)
 
 
 def status(name: str, *more: StatusItem) -> Status:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -180,7 +179,7 @@ def test_new_data_appears_and_focus_and_open_details_stay(served, browser, own):
     link = page.locator("#history a").first
     link.focus()
     focused = link.get_attribute("href")
-    served.clusters = (replace(own, capacity=read(capacity(own.spec.value.cluster))),)
+    served.clusters = (facts(own.spec.value.cluster),)
     refreshes(page)
     page.get_by_text("3 healthy", exact=True).wait_for()
     assert page.evaluate("document.getElementById('parts-details').open") is False

@@ -105,6 +105,7 @@ def test_a_cluster_is_read_part_by_part_and_its_stack_once(clusters, lab):
     assert facts.row(facts.status.at_s).state == "well"
     assert len(facts.capacity.value.nodes) == 3
     assert facts.spec.value.cluster is lab
+    until(lambda: "pool-workers" in dict(reader.facts().drawn.parts))
 
 
 def parts(reader):

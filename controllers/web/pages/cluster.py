@@ -7,10 +7,9 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from components.drawing.live import MARKS, MEANINGS, Health, Live, coloured
-from components.drawing.svg import svg
+from components.drawing.live import MARKS, MEANINGS, Health
 from controllers.web.facts import ClusterFacts, NodeState, Site
-from controllers.web.live import states, summary
+from controllers.web.live import summary
 from controllers.web.pages.fleet import KINDS, held_by
 from controllers.web.pages.page import Page, Values
 from operations.status.model import StatusItem
@@ -28,7 +27,6 @@ def view(site: Site, parameters: Mapping[str, str]) -> Values | None:
     now_s = site.clock()
     row = facts.row(now_s)
     status, ledger, nodes = facts.status.value, facts.operations.value, _nodes(facts)
-    drawing, parts = _drawn(facts)
     bad = [node for node in nodes or () if node.health is not Health.HEALTHY]
     return {
         "title": f"Cluster {facts.name}",
@@ -36,8 +34,9 @@ def view(site: Site, parameters: Mapping[str, str]) -> Values | None:
         "row": row,
         "kind": KINDS.get(row.state, ""),
         "troubles": _troubles(facts, now_s),
-        "drawing": drawing,
-        "parts": parts,
+        # Every text in it was escaped when the SVG was written.
+        "drawing": Markup(facts.drawn.svg) if facts.drawn else "",
+        "parts": facts.drawn.parts if facts.drawn else (),
         "legend": LEGEND,
         "meanings": MEANINGS,
         "nodes": summary(nodes) if nodes is not None else "",
@@ -51,18 +50,6 @@ def view(site: Site, parameters: Mapping[str, str]) -> Values | None:
 
 def _nodes(facts: ClusterFacts) -> tuple[NodeState, ...] | None:
     return facts.capacity.value.nodes if facts.capacity.value else None
-
-
-def _drawn(facts: ClusterFacts) -> tuple[Markup, tuple[tuple[str, Live], ...]]:
-    """Return the drawing, "" before the spec was read, and (ID of a group, its state) from top to bottom."""
-    spec = facts.spec.value
-    if spec is None:
-        return Markup(), ()
-    live = states(spec.cluster, facts.status.value, _nodes(facts))
-    drawing = coloured(spec.drawing, live)
-    parts = tuple((group.id, live[group.id]) for group in drawing.groups if group.id in live)
-    # Every text in it was escaped when the SVG was written.
-    return Markup(svg(drawing, styled=False)), parts
 
 
 def _troubles(facts: ClusterFacts, now_s: float) -> tuple[tuple[str, str], ...]:
