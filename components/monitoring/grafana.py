@@ -58,7 +58,7 @@ def _panel(panel: Panel) -> StatPanel | TimeseriesPanel:
     from grafana_foundation_sdk.builders import prometheus, stat, timeseries  # noqa: PLC0415 - extra: dashboards
     from grafana_foundation_sdk.models.dashboard import DataSourceRef  # noqa: PLC0415 - extra: dashboards
 
-    built = (stat if panel.number else timeseries).Panel()
+    built: StatPanel | TimeseriesPanel = stat.Panel() if panel.number else timeseries.Panel()
     built = built.title(panel.title).description(panel.about).unit(panel.unit).span(panel.width).height(panel.height)
     built = built.datasource(DataSourceRef(type_val="prometheus", uid=f"${{{_SOURCE}}}"))
     for letter, query in zip("ABCDEF", panel.queries, strict=False):

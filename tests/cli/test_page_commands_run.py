@@ -34,7 +34,18 @@ RUNS = {
     "roce plan": (),
     "roce test": ("--dry-run",),
     "show": (
-        *("alerts", "dashboards", "flows", "monitoring", "policies", "prices", "receivers", "schema", "topology", "vpn"),
+        *(
+            "alerts",
+            "dashboards",
+            "flows",
+            "monitoring",
+            "policies",
+            "prices",
+            "receivers",
+            "schema",
+            "topology",
+            "vpn",
+        ),
     ),
     "verify": ("--list",),
 }

@@ -1,4 +1,7 @@
-"""All clusters on one page. The label `cluster` comes from `external_labels` of each cluster's Prometheus."""
+"""All clusters on one page.
+
+The label `cluster` comes from `external_labels` of each cluster's Prometheus, so a common store has it.
+"""
 
 from __future__ import annotations
 
