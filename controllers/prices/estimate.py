@@ -86,10 +86,10 @@ def estimate(cluster: Cluster, items: Iterable[CostItem]) -> Estimate | None:
 
 def _line(known: Prices, region: str, item: CostItem) -> EstimateLine:
     price = known.of(region, item.kind, item.type)
-    if price is None:
+    least, most = (price.hourly(item, count) if price else None for count in (item.least, item.most))
+    if price is None or least is None or most is None:
         return EstimateLine(item)
-    years = tuple(known.sources[key].date.year for key in price.sources)
-    return EstimateLine(item, (price.hourly(item, item.least), price.hourly(item, item.most)), years)
+    return EstimateLine(item, (least, most), tuple(known.sources[key].date.year for key in price.sources))
 
 
 def _years(lines: Iterable[EstimateLine]) -> tuple[int, int] | None:

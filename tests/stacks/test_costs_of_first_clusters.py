@@ -85,4 +85,4 @@ def iops(total: Estimate) -> float:
     provisioned = [line for line in total.lines if line.item.iops]
     assert [line.item.least for line in provisioned] == [3, 3]
     space = sum(line.item.gib * line.item.least for line in provisioned) * 0.125 / 730
-    return sum(line.least or 0.0 for line in provisioned) - space
+    return sum(line.price[0] for line in provisioned if line.price) - space
