@@ -64,6 +64,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "init-refused": "No spec can be written for these arguments. Nothing was written.",
         "keeps-data": "The stack holds protected data, and --with-data is missing.",
         "machines-refused": "Some machines must not be installed. Nothing was changed.",
+        "monitoring-off": "The cluster's spec switches monitoring off, so there are no alerts or dashboards to print.",
         "newer-data": "A newer Menagerie wrote it. Use a checkout that is as new.",
         "no-autoscaler": "The spec has no autoscaler.",
         "no-backups": "The spec has no backups, or the stack was built without them.",

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "Linux": (
         *("chronyc", "ethtool", "export", "find", "grep", "journalctl", "jq", "nstat", "nvidia-smi", "openssl", "ping"),
         *("df", "du", "tail"),
-        *("printf", "sed", "sort", "ssh-keygen", "swanctl", "systemctl", "umask", "vtysh", "xargs"),
+        *("printf", "sed", "sort", "ssh", "ssh-keygen", "swanctl", "systemctl", "umask", "vtysh", "xargs"),
     ),
     "Packer": ("packer",),
     "Prometheus": ("promtool",),
