@@ -25,9 +25,9 @@ def token_of(server, name):
     return answer["status"]["token"]
 
 
-def bind(server, name, role, **subject):
+def bind(server, binding, role, **subject):
     body = {
-        "metadata": {"name": name},
+        "metadata": {"name": binding},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [subject],
     }

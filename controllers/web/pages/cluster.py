@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import Any
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from controllers.web.facts import ClusterFacts, NodeState, Site
 from controllers.web.live import summary
 from controllers.web.pages.fleet import KINDS, held_by
 from controllers.web.pages.page import Page, Values
+from controllers.web.parts import Part
 from operations.status.model import StatusItem
 
 MOST_NODES = 100
@@ -54,7 +56,7 @@ def _nodes(facts: ClusterFacts) -> tuple[NodeState, ...] | None:
 
 def _troubles(facts: ClusterFacts, now_s: float) -> tuple[tuple[str, str], ...]:
     """Return (part, why it is missing or old)."""
-    parts = {
+    parts: dict[str, Part[Any]] = {
         "spec": facts.spec,
         "status": facts.status,
         "nodes and capacity": facts.capacity,
