@@ -81,7 +81,7 @@ CADVISOR = Exporter(
         ),
         *counters(
             "container_network_receive_bytes_total container_network_transmit_bytes_total",
-            *("interface", "id", "image", "name", "namespace", "pod"),
+            *("interface", "container", "id", "image", "name", "namespace", "pod"),
             per=Per.POD,
         ),
     ),
