@@ -105,6 +105,7 @@ WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
+    "roles/test_traffic_role.py",
     "scheduling/test_real_gangs.py",
     "scheduling/test_real_scheduler.py",
     "tenancy/test_admission.py",
@@ -116,6 +117,8 @@ WITH_PROGRAMS = (
     "tenancy/test_priorities.py",
     "tenancy/test_real_api.py",
     "tenancy/test_real_counts.py",
+    "traffic/test_faults.py",
+    "traffic/test_kernel.py",
     "workers/test_as_ansible.py",
 )
 
