@@ -119,6 +119,7 @@ WITH_PROGRAMS = (
     "tenancy/test_real_counts.py",
     "traffic/test_faults.py",
     "traffic/test_kernel.py",
+    "traffic/test_real_api.py",
     "workers/test_as_ansible.py",
 )
 

@@ -23,6 +23,7 @@ from sandbox.lab.prepare import lab_spec, prepare
 from tests.bench import (
     alone,
     bare,
+    counters,
     growth,
     inventory,
     machine,
@@ -71,6 +72,7 @@ def main(
         *growth.measure(alone.say),
         *planner.measure(alone.say),
         *_neighbours(),
+        *counters.measure(alone.say),
         *_control_planes(),
     ]
     loads = {"before": load_before, "after": machine.load()}
