@@ -21,6 +21,7 @@ from components.workers import metadata, render
 from operations.stack import access_to
 from operations.verify.workload import Pod, Workload, workload
 from sandbox.lab import hosts, plan
+from sandbox.lab.errors import LabError
 from tests.control_plane.joins import CLIENT, CSR, asked_pem, new_key
 from tests.lab.support import ROOT, Run, menagerie
 
@@ -152,9 +153,12 @@ def test_a_rebooted_worker_is_a_node_again_and_guarded_before_any_pod_runs(
     on_host("systemctl", "reboot")
 
     def missing() -> str:
-        if hosts.leader(WORKER) is None or on_host("cat", "/proc/1/stat").split()[21:22] in ([], [boots]):
+        try:  # the host may go down between two looks
+            if on_host("cat", "/proc/1/stat").split()[21:22] in ([], [boots]):
+                return "not booted"
+            return "" if on_host("systemctl", "is-active", "kubelet.service").strip() == "active" else "no kubelet"
+        except LabError:
             return "not booted"
-        return "" if on_host("systemctl", "is-active", "kubelet.service").strip() == "active" else "no kubelet"
 
     wait_until(missing, 90, print)
     units = (metadata.UNIT, "containerd.service", "kubelet.service")
