@@ -3,20 +3,22 @@
 The last one starts first and gets the CPU time that the others leave, and at least a tenth. Tests with time limits and the
 lab, which are in the foreground, wait for much of their time. Tests in the background must not have time limits, and those
 that need programs wait until these are built. Its output is printed at the end. Each target runs to its end, even if a part
-of it fails; only a failed build ends all, or a signal, after which the background's output and its processes are printed.
-Exit code: 0 if all passed, otherwise that of one that failed.
+of it fails. Only a failed build, a signal, or a background that hangs ends all; after the last two, the background's output is
+printed, the stacks of its tests, and its processes. Exit code: 0 if all passed, otherwise that of one that failed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Literal, Never
@@ -90,10 +92,9 @@ def main(targets: Sequence[str]) -> int:
                 fcntl.flock(building, fcntl.LOCK_UN)
                 code = _make(first, environment)
                 give(folder, "equal")
-                other = beside.wait()
+                other = _end_of(beside, output)
             except (KeyboardInterrupt, SystemExit):
-                _print(output)
-                _print_processes(folder.name)
+                _print_all(folder.name, output)
                 cgroups.kill(folder.name)
                 raise
         _print(output)
@@ -115,6 +116,42 @@ def _ending_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+HANGS_S = 900.0
+"""Seconds without output after which the background hangs, once it has the CPU for itself. Its longest test takes 200 s then."""
+
+
+def _end_of(beside: subprocess.Popen[bytes], output: IO[str]) -> int:
+    """Wait until the background has ended, and return its exit code. Errors: SystemExit if it hangs."""
+    size, since = -1, time.monotonic()
+    while (code := beside.poll()) is None:
+        time.sleep(0.1)
+        if size != (now := os.fstat(output.fileno()).st_size):
+            size, since = now, time.monotonic()
+        elif time.monotonic() > since + HANGS_S:
+            print(f"what runs next to the lab hangs: no output for {HANGS_S:.0f} s", flush=True)
+            raise SystemExit(1)
+    return code
+
+
+def _print_all(group: str, output: IO[str]) -> None:
+    """Print the background's output, with the stacks of tests that run, and its processes."""
+    for pid in filter(_prints_stacks, cgroups.members(group)):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGUSR1)
+        time.sleep(1)  # their lines would mix
+    _print(output)
+    _print_processes(group)
+
+
+def _prints_stacks(pid: int) -> bool:
+    """Whether a process handles SIGUSR1, at which pytest prints the stacks of its threads (tests/conftest.py)."""
+    with suppress(OSError):
+        (caught,) = re.findall(r"^SigCgt:\s*(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        (command, *_) = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        return bool(int(caught, 16) >> (signal.SIGUSR1 - 1) & 1) and b"python" in command
+    return False
+
+
 def _print(output: IO[str]) -> None:
     output.seek(0)
     sys.stdout.write(output.read())
@@ -125,7 +162,7 @@ def _print_processes(group: str) -> None:
     """Print what runs in a control group and for how long: a process that hangs is among them."""
     members = ",".join(map(str, cgroups.members(group)))
     if members:
-        subprocess.run(["ps", "-o", "pid,ppid,etime,time,stat,wchan:20,args", "-p", members], check=False)
+        subprocess.run(["ps", "-ww", "-o", "pid,ppid,etime,time,stat,wchan:20,args", "-p", members], check=False)
 
 
 @contextmanager

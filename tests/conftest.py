@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -107,6 +109,11 @@ _SLOW_S = 600
 
 _HANGS_S = 2400
 """Next to the lab, a test may almost stop for half an hour, or wait for programs that are built. After this, it hangs."""
+
+
+def pytest_configure() -> None:
+    """Print the stacks of all threads at SIGUSR1, past the capture of output: then a run that hangs says where."""
+    faulthandler.register(signal.SIGUSR1, file=os.dup(2))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -135,6 +135,32 @@ def test_a_signal_prints_what_the_last_target_printed_and_what_it_runs_and_leave
     assert not [group for group in cgroups.hierarchies() if (group / f"beside-{run.pid}").exists()]
 
 
+_HANGS = """
+import faulthandler, signal, time
+def waits_for_something_that_never_comes():
+    print("of rest", flush=True)
+    time.sleep(602)
+faulthandler.register(signal.SIGUSR1)
+waits_for_something_that_never_comes()
+"""
+
+
+@root
+def test_a_last_target_that_hangs_fails_the_run_and_says_where(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "hangs.py").write_text(_HANGS)
+    monkeypatch.setattr(beside, "HANGS_S", 2.0)
+    make(f"case $1 in rest) exec {sys.executable} {tmp_path}/hangs.py ;; esac")
+    with pytest.raises(SystemExit, match="1"):
+        beside.main(["build", "lab", "rest"])
+    out = capfd.readouterr().out
+    assert out.startswith("what runs next to the lab hangs: no output for 2 s\nof rest\n")
+    assert "in waits_for_something_that_never_comes" in out
+    assert re.search(r"python \S+/hangs.py$", out, re.MULTILINE)
+    assert not [group for group in cgroups.hierarchies() if (group / f"beside-{os.getpid()}").exists()]
+
+
 @root
 def test_a_failed_build_ends_everything(make: Make, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     make(f"echo of $1; case $1 in build) sleep 0.5; exit 3 ;; rest) sleep 60; touch {tmp_path}/went-on ;; esac")
