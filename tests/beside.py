@@ -213,12 +213,26 @@ def _make(target: str, environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _running(target: str, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["make", target, "--keep-going"], env=environment) as process:
+    """Run a target in a process group of its own, which is interrupted as a whole: tests then clean up, and make waits for them."""
+    with subprocess.Popen(["make", target, "--keep-going"], env=environment, process_group=0) as process:
         try:
             yield process
         except (KeyboardInterrupt, SystemExit):
-            process.terminate()
+            _interrupt(process)
             raise
+
+
+_CLEANS_S = 60.0
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Interrupt a target's process group; end it if that takes too long, or if interrupts are ignored, as in a shell's `&`."""
+    numbers = [signal.SIGTERM] if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else [signal.SIGINT, signal.SIGTERM]
+    for number in numbers:
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(_CLEANS_S)
+            return
 
 
 if __name__ == "__main__":

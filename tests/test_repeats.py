@@ -116,19 +116,33 @@ def test_the_last_target_can_wait_for_programs_if_one_is_missing(
     assert beside.main(["build", "lab", "rest"]) == 0
 
 
+_CLEANS_UP = """
+import pathlib, signal, sys, time
+def ends(number, frame):
+    time.sleep(0.5)
+    sys.exit(pathlib.Path("FOLDER/cleaned").touch())
+signal.signal(signal.SIGINT, ends)
+signal.signal(signal.SIGTERM, ends)
+pathlib.Path("FOLDER/began").touch()
+time.sleep(600)
+"""
+
+
 @root
-def test_a_signal_prints_what_the_last_target_printed_and_what_it_runs_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "make").write_text(
-        f"#!/bin/sh\ncase $1 in lab) exec sleep 600 ;; rest) echo of rest; sleep 601 & touch {tmp_path}/began; wait ;; esac"
-    )
+def test_a_signal_lets_the_first_target_clean_up_and_prints_what_the_last_one_printed_and_runs(tmp_path: Path) -> None:
+    (tmp_path / "cleans.py").write_text(_CLEANS_UP.replace("FOLDER", str(tmp_path)))
+    first = f"lab) {sys.executable} {tmp_path}/cleans.py; exit 0 ;;"
+    rest = f"echo of rest; sleep 601 & touch {tmp_path}/rests; wait"
+    (tmp_path / "make").write_text(f"#!/bin/sh\ncase $1 in {first} rest) {rest} ;; esac")
     (tmp_path / "make").chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "tests.beside", "build", "lab", "rest"]
     with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
-        until((tmp_path / "began").exists)
+        until(lambda: (tmp_path / "began").exists() and (tmp_path / "rests").exists())
         run.terminate()
         out, _ = run.communicate()
     assert run.returncode == 128 + signal.SIGTERM
+    until((tmp_path / "cleaned").exists)
     assert out.startswith("of rest\n")
     assert re.search(r" sleep 601$", out, re.MULTILINE)
     assert not [group for group in cgroups.hierarchies() if (group / f"beside-{run.pid}").exists()]
