@@ -21,6 +21,7 @@ _FILE = Path(__file__).with_name("images.yaml")
 PAUSE = f"registry.k8s.io/pause:{versions.PAUSE}"
 AGENT = f"registry.k8s.io/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}"
 COREDNS = f"registry.k8s.io/coredns/coredns:v{versions.COREDNS}"
+METRICS_SERVER = f"registry.k8s.io/metrics-server/metrics-server:v{versions.METRICS_SERVER}"
 BUSYBOX = f"docker.io/library/busybox:{versions.BUSYBOX}"
 DEVICE_PLUGIN = f"nvcr.io/nvidia/k8s-device-plugin:v{versions.NVIDIA_DEVICE_PLUGIN}"
 EXPORTER = f"nvcr.io/nvidia/k8s/dcgm-exporter:{versions.DCGM_EXPORTER}"

@@ -28,8 +28,9 @@ SUPPORTED: Mapping[str, Release] = {
     release.minor: release
     for release in (Release("1.35", versions.KUBERNETES_BEFORE), Release("1.36", versions.KUBERNETES))
 }
-"""Oldest first. etcd, containerd, CoreDNS and the sandbox image are the same for all of them (cluster/versions.py), and so is
-every flag except `EARLY`: flags that 1.36 sets by default, or requires, are also set for 1.35."""
+"""Oldest first. etcd, containerd, CoreDNS, metrics-server and the sandbox image are the same for all of them
+(cluster/versions.py), and so is every flag except `EARLY`: flags that 1.36 sets by default, or requires, are also set for
+1.35."""
 
 
 _BETA_POLICIES = {"runtime-config": "admissionregistration.k8s.io/v1beta1=true"}

@@ -155,6 +155,7 @@ def test_there_are_at_most_sixteen_top_level_folders() -> None:
         ("flannel", versions.FLANNEL),
         ("coredns", versions.COREDNS),
         ("konnectivity", versions.KONNECTIVITY),
+        ("metrics-server", versions.METRICS_SERVER),
         ("nvidia-device-plugin", versions.NVIDIA_DEVICE_PLUGIN),
         ("pulumi", versions.PULUMI),
         ("restic", versions.RESTIC),

@@ -54,7 +54,7 @@ class ImageStore:
 _PROTOCOLS = b"tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n"
 
 
-_SHARED = ("coredns", "proxy-agent")
+_SHARED = ("coredns", "metrics-server", "proxy-agent")
 _KUBE_PROXY = "kube-proxy"
 
 
@@ -121,6 +121,12 @@ def _images(paths: Mapping[str, Path], proxies: Mapping[str, str], home: Path) -
             f"{kubernetes}/coredns/coredns:v{versions.COREDNS}",
             (tar.Entry("coredns", paths["coredns"]),),
             ("/coredns",),
+        ),
+        LabImage(
+            f"{kubernetes}/metrics-server/metrics-server:v{versions.METRICS_SERVER}",
+            (tar.Entry("metrics-server", paths["metrics-server"]),),
+            ("/metrics-server",),
+            "65534",
         ),
         LabImage(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
         *(_kube_proxy(version, paths[program]) for version, program in proxies.items()),

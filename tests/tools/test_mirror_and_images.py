@@ -106,6 +106,7 @@ def test_the_images_that_kubernetes_uses_exist(store: images.ImageStore) -> None
         f"coredns/coredns:v{versions.COREDNS}",
         f"kube-proxy:v{versions.KUBERNETES}",
         f"kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}",
+        f"metrics-server/metrics-server:v{versions.METRICS_SERVER}",
     }
 
 
