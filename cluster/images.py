@@ -71,7 +71,7 @@ def pulled(spec: ClusterSpec) -> tuple[Artefact, ...]:
     cloud = spec.control_plane.cloud
     if cloud is Cloud.LAB:
         return ()
-    names = [PAUSE, AGENT, COREDNS, kube_proxy(spec.kubernetes.version), BUSYBOX]
+    names = [PAUSE, AGENT, COREDNS, METRICS_SERVER, kube_proxy(spec.kubernetes.version), BUSYBOX]
     if any(_runs_gpus(cloud, pool) for pool in spec.pools.values()):
         names += [DEVICE_PLUGIN, EXPORTER]
     block, file = _DRIVERS[cloud]

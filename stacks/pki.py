@@ -16,6 +16,7 @@ import pulumi
 
 from cluster.key_rings import COMMON_NAMES, FORMER, RINGS, Ring, RingName, key_name, ring_key
 from cluster.spec import Cluster, RoleName
+from components.control_plane import metrics, metrics_keys
 from etcd.members import Member, members
 from network.addresses import ROLES, AddressPlan
 from stacks import certificates
@@ -79,6 +80,12 @@ class Pki(pulumi.ComponentResource):
             "etcd-client",
             self.etcd["main"].at_work,
             Request("kube-apiserver-etcd-client", usages=("client",)),
+            child,
+        )
+        self.metrics_server = Certificate(
+            "metrics-server",
+            self.kubernetes.at_work,
+            Request("metrics-server", dns_names=(metrics.HOST,), usages=("server",)),
             child,
         )
         admin = Request("menagerie-operator", ("kubeadm:cluster-admins",), usages=("client",), days=ADMIN_DAYS)
@@ -165,6 +172,8 @@ class Pki(pulumi.ComponentResource):
             ),
             "etcd-client.crt": self.etcd_client.certificate,
             "etcd-client.key": self.etcd_client.private_key,
+            metrics_keys.CERTIFICATE: self.metrics_server.certificate,
+            metrics_keys.KEY: self.metrics_server.private_key,
             "encryption-config.yaml": encryption.apply(
                 lambda keys: encryption_config({int(number): keys[number] for number in order})
             ),

@@ -87,6 +87,8 @@ WITH_PROGRAMS = (
     "cluster/test_fuzz.py",
     "control_plane/test_bucket.py",
     "control_plane/test_csi_api.py",
+    "control_plane/test_metrics_keys.py",
+    "control_plane/test_metrics_server.py",
     "control_plane/test_node_policies.py",
     "control_plane/test_real_joining.py",
     "control_plane/test_releases.py",

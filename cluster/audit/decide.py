@@ -53,6 +53,7 @@ _OF_THE_API: tuple[Decision, ...] = (
     nodes.controllers_on_their_pool,
     nodes.no_foreign_system_priority,
     workloads.images_by_digest,
+    workloads.aggregated_apis_are_verified,
     tenants.namespaces_have_counts,
     tenants.gangs_have_groups,
 )

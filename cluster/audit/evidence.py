@@ -181,6 +181,7 @@ API_LISTS: Mapping[str, str] = {
     "cluster role bindings": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "roles": "/apis/rbac.authorization.k8s.io/v1/roles",
     "role bindings": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "API services": "/apis/apiregistration.k8s.io/v1/apiservices",
     "network policies": "/apis/networking.k8s.io/v1/networkpolicies",
     "resource quotas": "/api/v1/resourcequotas",
     "gangs": f"/apis/batch/v1/jobs?labelSelector={GANG_LABEL}",

@@ -60,6 +60,17 @@ def images_by_digest(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Fin
             yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", evidence.lab or not tags, text)
 
 
+@by_lists("API services")
+def aggregated_apis_are_verified(evidence: Evidence, services: Iterable[Object]) -> Iterator[Finding]:
+    """Check parts of the API that API servers do not answer themselves."""
+    for each in services:
+        spec = each["spec"]
+        if spec.get("service"):
+            unverified = spec.get("insecureSkipTLSVerify") or not spec.get("caBundle")
+            text = "its server is not verified" if unverified else "verified by its caBundle"
+            yield Finding(f"APIService {each['metadata']['name']}", not unverified, text)
+
+
 def of_spec(key: str) -> Callable[[Object], str]:
     return lambda pod: f"{key} is true" if pod["spec"].get(key) else ""
 

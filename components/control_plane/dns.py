@@ -8,20 +8,16 @@ node is down.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.images import COREDNS
-from cluster.pools import TaintEffect
 from cluster.spec import Cluster
 from components.control_plane.images import image
 from components.control_plane.objects import Object, cluster_role, cluster_role_binding
+from components.control_plane.spreading import REPLICAS, apart, budget, leave_dead_hosts
 from network.addresses import AddressPlan
 
 NAME = "coredns"
 NAMESPACE = "kube-system"
 _LABELS = {"k8s-app": "kube-dns"}
-_GIVE_UP_S = 60
-_REPLICAS = 2
 
 _COREFILE = """\
 .:53 {{
@@ -65,12 +61,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
             "data": {"Corefile": _COREFILE.format(domain=cluster.spec.network.domain)},
         },
         _deployment(cluster),
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": NAME, "namespace": NAMESPACE},
-            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
-        },
+        budget(NAME, NAMESPACE, _LABELS),
         _service(plan),
     )
 
@@ -99,7 +90,7 @@ def _deployment(cluster: Cluster) -> Object:
         "kind": "Deployment",
         "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS},
         "spec": {
-            "replicas": _REPLICAS,
+            "replicas": REPLICAS,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
             "selector": {"matchLabels": _LABELS},
             "template": {"metadata": {"labels": _LABELS}, "spec": _pod(cluster)},
@@ -107,37 +98,13 @@ def _deployment(cluster: Cluster) -> Object:
     }
 
 
-def _apart(cluster: Cluster) -> Object:
-    """Return the anti-affinity of replicas: never two on a host if there are enough hosts, otherwise a preference."""
-    term = {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"}
-    if _hosts(cluster) < _REPLICAS:
-        return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
-    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-
-
-def _hosts(cluster: Cluster) -> int:
-    """Return the minimum number of hosts whose taints admit CoreDNS."""
-    soft = TaintEffect.PREFER_NO_SCHEDULE
-    pools = {name: p for name, p in cluster.spec.pools.items() if all(taint.effect is soft for taint in p.taints)}
-    return sum(len(cluster.hosts.get(name, ())) if pool.site else pool.min for name, pool in pools.items())
-
-
 def _pod(cluster: Cluster) -> Object:
-    tolerations: list[dict[str, Any]] = [
-        {
-            "key": f"node.kubernetes.io/{condition}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": _GIVE_UP_S,
-        }
-        for condition in ("not-ready", "unreachable")
-    ]
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
-        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *tolerations],
-        "affinity": {"podAntiAffinity": _apart(cluster)},
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *leave_dead_hosts()],
+        "affinity": apart(cluster, _LABELS),
         "dnsPolicy": "Default",
         "containers": [_container(cluster)],
         "volumes": [

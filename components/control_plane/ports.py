@@ -6,3 +6,5 @@ KONNECTIVITY_PORT = 8132
 """Where konnectivity agents connect, on the API-server hosts and at the load balancer."""
 KONNECTIVITY_HEALTH_PORT = 8134
 """Health of a konnectivity agent on its node, on 127.0.0.1 only."""
+METRICS_SERVER_PORT = 10250
+"""metrics-server, at its pods' addresses, as in upstream's manifests."""

@@ -22,6 +22,7 @@ from components.control_plane import (
     kube_apiserver,
     kubeadm,
     manifests,
+    metrics_keys,
     paths,
     refreshing,
     reports,
@@ -86,6 +87,7 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
     return (
         *(SecretRef(name, path, 0o644) for name, path in certificates.items()),
         *(SecretRef(name, path, 0o600) for name, path in keys.items()),
+        *metrics_keys.secrets(),
         # kube-apiserver takes one file of authorities for all its etcds.
         *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
         SecretRef(audit_log.SECRET, audit_log.PATH, 0o600),
@@ -115,6 +117,7 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
             reports.NAME: reports.USER,
             "node-labels": node_labels.USER,
             refreshing.KUBECONFIG: refreshing.USER,
+            metrics_keys.NAME: metrics_keys.USER,
         }
         | ({"join-tokens": join_tokens.USER} if cluster.spec.cloud_workers else {})
         | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {})

@@ -52,6 +52,28 @@ SETTINGS = (
 """docs/explanation/scale.md shows them as a table, with the settings that are left alone; a test compares the two."""
 
 
+@dataclass(frozen=True)
+class Room:
+    """What a pod requests. cpu_m: thousandths of a core."""
+
+    cpu_m: int
+    memory_mib: int
+
+
+METRICS_NODES = (100, 300, 1000, 3000, 7500)
+"""Sizes up to which metrics-server keeps its requests, so that few changes of a pool's maximum replace API servers' hosts."""
+
+
+def metrics_room(nodes: int) -> Room:
+    """Return what each pod of metrics-server requests in a cluster that can grow to `nodes` nodes.
+
+    Upstream: "1 mili core of CPU and 2 MB of memory for each node in a cluster", and 100m and 200Mi in its manifests (README.md
+    and manifests/base/deployment.yaml of 0.9.0, which name 5,000 nodes as the most).
+    """
+    size = next((most for most in METRICS_NODES if nodes <= most), nodes)
+    return Room(size, 2 * size)
+
+
 def most_nodes(cluster: Cluster) -> int:
     """Return the most nodes that the cluster's pools can grow to."""
     return cluster.spec.cloud_workers + len(cluster.host_list())

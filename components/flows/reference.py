@@ -35,8 +35,8 @@ _CLOSED = """\
 
 ## Closed on purpose
 
-- **API servers open no connections to workers and pods.** Logs, exec and webhooks use the tunnels that konnectivity
-  agents opened, so workers may be behind NAT. Ports of Services are closed to API servers too.
+- **API servers open no connections to workers and pods.** Logs, exec, webhooks and metrics-server use the tunnels that
+  konnectivity agents opened, so workers may be behind NAT. Ports of Services are closed to API servers too.
 - **Workers and pods reach the load balancer, but neither the API servers behind it nor an etcd.** The etcds do not reach
   each other.
 - **API servers reach neither each other nor their load balancer.** Each uses the API server on its own host, so no cloud

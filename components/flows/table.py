@@ -131,9 +131,9 @@ def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow
         sites = {pool.site for pool in spec.pools.values() if pool.site}
         ssh = sorted({spec.sites[site].ssh.port for site in sites})
         yield from _tcp([Role.OPERATOR], Role.WORKER_AT_SITE, ssh, SSH_LOGIN)
-    fallback = "The tunnel to a node without an agent ends at another node, whose agent asks that kubelet."
+    asks = "metrics-server asks each kubelet for its metrics, and the agent of another node one without an agent."
     for worker in workers:
-        yield from _tcp(workers, worker, [KUBELET_PORT], fallback)
+        yield from _tcp(workers, worker, [KUBELET_PORT], asks)
         if spec.network.flannel.backend is FlannelBackend.VXLAN:
             port = spec.network.flannel.port
             yield from _udp(workers, worker, port, "VXLAN of flannel carries packets of pods between nodes.")

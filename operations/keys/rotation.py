@@ -20,7 +20,7 @@ from clients.etcd_client import EtcdClient, EtcdError
 from clients.waiting import wait_until
 from cluster.errors import FailedError, RefusedError
 from cluster.key_rings import Ring, RingName, key_name
-from operations.keys import encryption, kubelets, pods, published, reports, rings, service_account, trusted
+from operations.keys import encryption, kubelets, metrics, pods, published, reports, rings, service_account, trusted
 from operations.keys.rings import Stack
 from stacks.backend import PROJECT
 
@@ -132,6 +132,8 @@ class Rotation:
         if self._name in published.FIELDS:
             self._prove_published()
         self._remember_since(ring)
+        if self._name in metrics.RINGS:
+            self._prove_metrics(ring)
         self._done(f"{self._name} {ring}")
 
     def _before_since(self, ring: Ring) -> None:
@@ -161,6 +163,17 @@ class Rotation:
         self._wait(published.Published(self._name, authorities, api, self._settled_s).missing)
         if self._name == "kubernetes-ca":
             self._wait(lambda: trusted.missing(api, authorities))
+
+    def _prove_metrics(self, ring: Ring) -> None:
+        """Wait until metrics-server and API servers verify each other, and kubelets, by these authorities.
+
+        Pods of metrics-server reread a certificate within three minutes, and authorities as late as other pods do.
+        """
+        settled_s = self._settled_s
+        if not ring.is_stable:
+            settled_s = 2 * settled_s if self._name == "kubernetes-ca" else self._spread_s
+        keys = metrics.MetricsKeys(self._name, self._authorities(), self._access.api(), settled_s)
+        self._wait(keys.missing)
 
     def _authorities(self) -> str:
         """Return this ring's authorities in PEM, signer first."""

@@ -147,6 +147,12 @@ def auto_approved(subject: str) -> Spoil:
     return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[binding])
 
 
+def api_service(**more: Any) -> Mapping[str, Any]:
+    """An APIService of metrics-server."""
+    service = {"name": "metrics-server", "namespace": "kube-system"}
+    return {"metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": {"service": service, **more}}
+
+
 def join_token(age_s: float = 60, **labels: str) -> Spoil:
     """A bootstrap token as an audit sees it: only its metadata."""
     created = datetime.fromtimestamp(support.NOW - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -269,6 +275,7 @@ SPOILED: Mapping[str, Spoil] = {
     "M.23": lambda e: replace(e, audit_logs=replace(LOGS, newest={"api-1": support.NOW - 601})),
     "M.24": lambda e: replace(e, audit_logs=replace(LOGS, locked_days=29)),
     "M.25": pods(pod("csi", image="registry.example.org/driver:v1")),
+    "M.28": lambda e: with_objects(e, API_services=[api_service(insecureSkipTLSVerify=True)]),
     "M.16": certificate(
         Kind.API, "/etc/kubernetes/pki/kubelet-serving-ca.crt", support.AUTHORITIES["kubernetes"].certificate
     ),
@@ -289,6 +296,16 @@ def test_violations_that_need_more_than_a_comparison_are_found(id_: str, good: E
     spoil = SPOILED.get(id_) or (lambda e: attempted(e, id_, False))
     assert (id_ in SPOILED) is (BY_ID[id_].by != ATTEMPTS)
     expect_broken(BY_ID[id_], spoil(good))
+
+
+def test_an_aggregated_api_needs_a_ca_bundle_and_one_of_the_api_server_none(good: Evidence) -> None:
+    own: Mapping[str, Any] = {"metadata": {"name": "v1.apps"}, "spec": {"groupPriorityMinimum": 17800}}
+
+    def status(*services: Mapping[str, Any]) -> Status:
+        return decided(BY_ID["M.28"], with_objects(good, API_services=services)).status
+
+    assert status(own, api_service(caBundle="LS0t")) is Status.PASS
+    assert status(own, api_service()) is Status.FAIL
 
 
 @pytest.mark.parametrize("id_", ["M.23", "M.24"])

@@ -245,7 +245,7 @@ def test_the_controller_manager_signs_with_one_authority_and_publishes_all(confi
     assert named["kubernetes-ca-signing.crt"] == "/etc/kubernetes/pki/ca-signing.crt"
 
 
-def test_serving_certificates_of_kubelets_have_an_authority_that_the_api_server_trusts_for_them_and_nothing_else_does(
+def test_serving_certificates_of_kubelets_have_an_authority_that_api_servers_and_metrics_server_alone_trust_for_them(
     config,
 ):
     own = "/etc/kubernetes/pki/kubelet-serving-ca"
@@ -256,6 +256,8 @@ def test_serving_certificates_of_kubelets_have_an_authority_that_the_api_server_
         f"kube-apiserver.service InaccessiblePaths=-{own}.key",
         f"kube-controller-manager.service --cluster-signing-kubelet-serving-cert-file={own}-signing.crt",
         f"kube-controller-manager.service --cluster-signing-kubelet-serving-key-file={own}.key",
+        # For metrics-server, which asks kubelets too.
+        f"metrics-keys.service LoadCredential=kubelet-serving-ca.crt:{own}.crt",
     }
     modes = {secret.path: secret.mode for secret in config.secrets if own in secret.path}
     assert modes == {f"{own}.crt": 0o644, f"{own}-signing.crt": 0o644, f"{own}.key": 0o600}

@@ -51,6 +51,20 @@ def test_the_example_of_2500_machines_is_above_a_thousand() -> None:
     assert yaml.safe_load(scheduler.render(jaguar))["clientConnection"]["qps"] == 200
 
 
+def test_the_documentation_has_what_metrics_server_requests_at_every_size() -> None:
+    sizes = [int(number.replace(",", "")) for number in cells("the most nodes")]
+    assert sizes == list(sizing.METRICS_NODES)
+    rooms = [sizing.metrics_room(size) for size in sizes]
+    assert cells("CPU") == [f"{room.cpu_m}m" for room in rooms]
+    assert cells("memory") == [f"{room.memory_mib}Mi" for room in rooms]
+
+
+def cells(row: str) -> list[str]:
+    """Return the values of a row of the page, whose first column is this."""
+    (line,) = re.findall(rf"^\| {row} \|(.*)\|$", DOCS, re.MULTILINE)
+    return [cell.strip() for cell in line.split("|")]
+
+
 def test_the_documentation_has_every_setting_at_every_size() -> None:
     rows = dict(re.findall(r"^\| `(\S+ \S+)` \|((?: \d+ \|){4})", DOCS, re.MULTILINE))
     for setting in sizing.SETTINGS:

@@ -16,13 +16,13 @@ from components.control_plane.csi.drivers import AZURE_FOLDER, LIVENESS, REGISTR
 from components.control_plane.csi.rights import NAMESPACE, account
 from components.control_plane.images import image
 from components.control_plane.objects import Object
+from components.control_plane.spreading import budget, leave_dead_hosts
 
 CLOUD_CONFIG = "azure-cloud"
 """The ConfigMap with azure.json."""
 _SOCKETS = "/csi"
 _SOCKET = f"{_SOCKETS}/csi.sock"
 _PLUGINS = "/var/lib/kubelet/plugins"
-_GIVE_UP_S = 60
 _CLOSED: Object = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -45,7 +45,7 @@ def of_driver(cluster: Cluster, driver: Driver) -> tuple[Object, ...]:
                 "volumeLifecycleModes": ["Persistent"],
             },
         },
-        *([_budget(driver)] if replicas > 1 else []),
+        *([budget(account(driver, "controller"), NAMESPACE, _labels(driver, "controller"))] if replicas > 1 else []),
         _deployment(cluster, driver, replicas),
         _daemon_set(cluster, driver),
     )
@@ -53,15 +53,6 @@ def of_driver(cluster: Cluster, driver: Driver) -> tuple[Object, ...]:
 
 def _labels(driver: Driver, part: str) -> dict[str, str]:
     return {"app": account(driver, part)}
-
-
-def _budget(driver: Driver) -> Object:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": account(driver, "controller"), "namespace": NAMESPACE},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _labels(driver, "controller")}},
-    }
 
 
 def _deployment(cluster: Cluster, driver: Driver, replicas: int) -> Object:
@@ -92,7 +83,7 @@ def _controller(cluster: Cluster, driver: Driver, labels: dict[str, str]) -> Obj
     return {
         **_pod(driver, "controller", "system-cluster-critical"),
         "nodeSelector": {"kubernetes.io/os": "linux", TRUSTED_POOL: pool},
-        "tolerations": [*_pool_tolerations(cluster, pool), *_leave_dead_nodes()],
+        "tolerations": [*_pool_tolerations(cluster, pool), *leave_dead_hosts()],
         "affinity": {
             "podAntiAffinity": {
                 "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -114,18 +105,6 @@ def _pool_tolerations(cluster: Cluster, pool: str) -> list[Object]:
     return [
         {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": str(taint.effect)}
         for taint in cluster.spec.pools[pool].taints
-    ]
-
-
-def _leave_dead_nodes() -> list[Object]:
-    return [
-        {
-            "key": f"node.kubernetes.io/{condition}",
-            "operator": "Exists",
-            "effect": "NoExecute",
-            "tolerationSeconds": _GIVE_UP_S,
-        }
-        for condition in ("not-ready", "unreachable")
     ]
 
 

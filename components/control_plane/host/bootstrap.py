@@ -78,7 +78,7 @@ def apply(api: Api, item: dict[str, Any]) -> None:
     try:
         api.apply(item["path"], item["object"], "menagerie", force=item["force"])
     except ApiError as error:
-        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and item["object"]["kind"] == "StorageClass":
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and is_replaced(item["object"]["kind"], str(error)):
             replace(api, item)
         elif error.status != HTTPStatus.CONFLICT or item["force"]:
             raise
@@ -96,8 +96,17 @@ def apply_all(api: Api, items: list[dict[str, Any]]) -> None:
         apply(api, item)
 
 
+def is_replaced(kind: str, refusal: str) -> bool:
+    """Return whether an object that can't be changed is replaced. refusal: the API's words.
+
+    A StorageClass's parameters are immutable; volumes stay. So is a Deployment's selector: an operator may have installed
+    a metrics-server by a chart, which has other labels.
+    """
+    return kind == "StorageClass" or (kind == "Deployment" and "field is immutable" in refusal)
+
+
 def replace(api: Api, item: dict[str, Any]) -> None:
-    """Delete and create a StorageClass, whose parameters are immutable. Volumes stay. Another host may do the same."""
+    """Delete and create an object. Another host may do the same."""
     remove(api, item["path"])
     api.apply(item["path"], item["object"], "menagerie", force=True)
     print(f"{item['path']}: replaced, with other parameters", flush=True)

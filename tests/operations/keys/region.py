@@ -28,7 +28,7 @@ from clients.access import Access
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from components.control_plane import audit_log, controller_manager, kube_apiserver
+from components.control_plane import audit_log, controller_manager, kube_apiserver, metrics_keys
 from components.control_plane.ports import API_PORT
 from etcd.backups import secret_name
 from etcd.flags import flags as etcd_flags
@@ -369,6 +369,16 @@ def _units(made: Region, host: Host) -> None:
         host.units["kube-apiserver.service"].command = _api_server(made.cluster, host)
         manager = host.units["kube-controller-manager.service"]
         manager.command = _command("kube-controller-manager", _controller_manager(made.cluster, host), host)
+        host.units["metrics-keys.service"].command = _metrics_keys(host)
+
+
+def _metrics_keys(host: Host) -> list[str]:
+    """Return the real program's command. Like systemd, it copies the unit's credentials at each start."""
+    unit, folder = metrics_keys.unit(), host.root / "run/credentials/metrics-keys"
+    copies = [f"cp {host.rooted(path)} {folder}/{name}" for name, path in unit.credentials]
+    library = f"{host.root}/usr/local/lib/menagerie"
+    words = f"exec env CREDENTIALS_DIRECTORY={folder} PYTHONPATH={library} {sys.executable} {' '.join(unit.words[1:])}"
+    return ["sh", "-c", " && ".join([f"mkdir -p {folder}", *copies, words])]
 
 
 def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
