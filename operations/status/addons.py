@@ -1,4 +1,4 @@
-"""Status of add-ons: name resolution, proxies, drivers for volumes and GPUs."""
+"""Status of add-ons: name resolution, proxies, metrics, drivers for volumes and GPUs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kubernetes import client
 
 from clients.paging import models
 from cluster.spec import Cluster
-from components.control_plane import csi, dns, gpu, konnectivity
+from components.control_plane import csi, dns, gpu, konnectivity, metrics
 from operations.status import model
 from operations.status.model import StatusItem, kubectl
 
-ADDONS = (dns.NAME, konnectivity.AGENT, "kube-proxy")
+ADDONS = (dns.NAME, konnectivity.AGENT, "kube-proxy", metrics.NAME)
 """Add-ons in every cluster. The last name is kubeadm's."""
 
 

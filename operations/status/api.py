@@ -16,6 +16,7 @@ from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.status import model
 from operations.status.addons import addons
+from operations.status.metrics import metrics
 from operations.status.model import StatusItem
 from operations.status.nodes import nodes
 from operations.status.versions import versions
@@ -31,6 +32,7 @@ def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[StatusItem]
     yield from nodes(cluster, listed)
     yield from addons(cluster, connection)
     if full:
+        yield from metrics(cluster, connection, listed)
         yield from versions(cluster, _version(connection), listed)
         yield from audit_logs(cluster, access, connection)
 

@@ -42,6 +42,7 @@ from operations.status import (
     work,
 )
 from operations.status.fleet import read_fleet
+from operations.status.metrics import NODES
 from operations.status.nodes import LISTED
 from operations.status.versions import skew
 from stacks.certificates import new_authority
@@ -59,6 +60,7 @@ CSV = (
 )
 READYZ = "[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]etcd-override-0 ok\n[+]etcd-override-readiness-0 ok\nreadyz check passed\n"
 DAEMONS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
 
@@ -94,6 +96,9 @@ def deployment(name: str, replicas: int = 2, ready: int = 2) -> dict[str, Any]:
     spec = {"replicas": replicas, "selector": {}, "template": {}}
     counts = {"readyReplicas": ready or None, "observedGeneration": 1}
     return {"metadata": {"name": name, "generation": 1}, "spec": spec, "status": counts}
+
+
+METRICS_SERVER = deployment("metrics-server")
 
 
 def lease(host: str) -> dict[str, Any]:
@@ -136,7 +141,9 @@ def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) ->
         "/version": {"gitVersion": VERSION},
         "/api/v1/nodes": {"items": [node(host.name) for _, host in lab.host_list()]},
         DAEMONS: {"items": [daemon("kube-proxy"), daemon("konnectivity-agent")]},
-        DEPLOYMENTS: {"items": [deployment("coredns")]},
+        DEPLOYMENTS: {"items": [deployment("coredns"), METRICS_SERVER]},
+        NODES: {"items": [node(host.name) for _, host in lab.host_list()]},
+        REQUESTS: {"items": []},
         LEASES: {"items": [lease("api-1"), lease("api-2")]},
     }
     now = datetime.now(UTC)
@@ -160,8 +167,18 @@ def test_a_cluster_with_all_its_parts_is_healthy(lab: Cluster, access: FakeAcces
     assert status.ok
     assert unhealthy_parts(lab, access) == ""
     groups = list(dict.fromkeys(item.group for item in status.items))
-    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "audit logs", "operation"]
-    assert len(status.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 2 + 1
+    assert groups == [
+        "API servers",
+        "etcds",
+        "api",
+        "nodes",
+        "add-ons",
+        "metrics",
+        "versions",
+        "audit logs",
+        "operation",
+    ]
+    assert len(status.items) == 2 + (6 + 2) + 2 + 1 + 3 + 4 + 1 + 3 + 2 + 1
     assert [item.help for item in status.items] == [""] * len(status.items)
 
 
@@ -287,21 +304,37 @@ def test_without_statistics_every_api_server_is_absent(access: FakeAccess, serve
 @pytest.mark.parametrize(
     ("daemons", "deployments", "name", "detail"),
     [
-        ([daemon("kube-proxy")], [deployment("coredns")], "konnectivity-agent", "missing"),
-        ([daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "missing"),
-        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [], "coredns", "missing"),
-        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [deployment("coredns", 0, 0)], "coredns", "0 of 0"),
-        ([daemon("kube-proxy", 0, 0), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "0 of 0"),
-        ([daemon("kube-proxy", 3, 2), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "2 of 3"),
+        ([daemon("kube-proxy")], [deployment("coredns"), METRICS_SERVER], "konnectivity-agent", "missing"),
+        ([daemon("konnectivity-agent")], [deployment("coredns"), METRICS_SERVER], "kube-proxy", "missing"),
+        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [METRICS_SERVER], "coredns", "missing"),
+        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [deployment("coredns")], "metrics-server", "missing"),
+        (
+            [daemon("kube-proxy"), daemon("konnectivity-agent")],
+            [deployment("coredns", 0, 0), METRICS_SERVER],
+            "coredns",
+            "0 of 0",
+        ),
+        (
+            [daemon("kube-proxy", 0, 0), daemon("konnectivity-agent")],
+            [deployment("coredns"), METRICS_SERVER],
+            "kube-proxy",
+            "0 of 0",
+        ),
+        (
+            [daemon("kube-proxy", 3, 2), daemon("konnectivity-agent")],
+            [deployment("coredns"), METRICS_SERVER],
+            "kube-proxy",
+            "2 of 3",
+        ),
         (
             [daemon("kube-proxy", observed=None), daemon("konnectivity-agent")],
-            [deployment("coredns")],
+            [deployment("coredns"), METRICS_SERVER],
             "kube-proxy",
             "not yet counted",
         ),
         (
             [daemon("kube-proxy", generation=2), daemon("konnectivity-agent")],
-            [deployment("coredns")],
+            [deployment("coredns"), METRICS_SERVER],
             "kube-proxy",
             "not yet counted",
         ),
@@ -384,10 +417,12 @@ def test_workers_in_the_region_are_known_by_their_address_and_counted(
         }
     )
     listed = server.answers["/api/v1/nodes"]["items"]
-    server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9")]}
+    server.answers["/api/v1/nodes"] = server.answers[NODES] = {"items": [*listed, in_region("cpu-7", "10.77.128.9")]}
     assert wrong(cluster, access) == {"workers in the region": "1 Ready, at least 2 required"}
     strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
-    server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
+    server.answers["/api/v1/nodes"] = server.answers[NODES] = {
+        "items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]
+    }
     assert wrong(cluster, access) == {"stranger": f"Ready, {VERSION}, not in the spec"}
 
 
@@ -550,7 +585,7 @@ def test_with_many_nodes_only_unhealthy_ones_are_listed(
     items = [node(host.name) for host in many[:-1]]
     not_ready(*items[: LISTED + 5])
     items[-1]["spec"] = {"unschedulable": True}
-    server.answers["/api/v1/nodes"] = {"items": items}
+    server.answers["/api/v1/nodes"] = server.answers[NODES] = {"items": items}
     lines = [item for item in read_status(cluster, access).items if item.group == "nodes"]
     assert lines[0].detail == "34 Ready, 25 NotReady, 1 not joined, 1 out of service, of 60"
     assert [item.name for item in lines[1 : LISTED + 1]] == [f"gpu-{number:03}" for number in range(LISTED)]
