@@ -140,13 +140,13 @@ def logs_and_exec_work_without_a_route(context: Context) -> str:
         output = workload.run(pod, "echo", workload.word).strip()
         demand(output == workload.word, f"exec in {pod.name} on {pod.node} returned {output!r}")
     node_addresses = context.nodes
-    servers = _no_route(
+    servers = no_route(
         context, [address for pod in pods.values() for address in (node_addresses[pod.node], pod.address)]
     )
     return f"logs and exec on {len(pods)} nodes; {', '.join(servers)} have no route to their hosts or pods"
 
 
-def _no_route(context: Context, addresses: list[str]) -> list[str]:
+def no_route(context: Context, addresses: list[str]) -> list[str]:
     """Check that each API server reaches a member of etcd main, but none of the addresses. Return the API servers."""
     servers = [host.name for host in context.access.outputs.api_servers]
     member = context.access.outputs.etcds["main"].members[0].address

@@ -1,0 +1,107 @@
+"""Metrics in the lab: of every node, of a node whose kubelet starts again, and of one whose certificate nobody approves."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import client
+
+from clients import config_maps
+from clients.waiting import wait_until
+from cluster.load import load_cluster
+from components.control_plane.host.claims import HOSTS, KEY
+from components.control_plane.serving import NAMESPACE
+from operations.serving import publish_addresses
+from operations.stack import access_to
+from operations.status.metrics import YOUNG_S
+from sandbox.lab.hosts import run as on_host
+from tests.lab.support import ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+
+OTHER, STOPPED = "worker-1", "worker-2"
+SERVING = "/var/lib/kubelet/pki/kubelet-server-*.pem"
+
+
+@pytest.fixture(scope="module")
+def api(lab: Run) -> client.ApiClient:
+    """API client of the operator."""
+    return access_to(load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")).api()
+
+
+def lines() -> dict[str, tuple[bool, str]]:
+    """Return the lines of `status` about metrics."""
+    items = menagerie("status", "lab", "--json").json["items"]
+    return {item["name"]: (item["ok"], item["detail"]) for item in items if item["group"] == "metrics"}
+
+
+def all_measured() -> str:
+    """Return what is missing until every node has metrics."""
+    shown = lines()
+    _, detail = shown.get("nodes", (False, "no line"))
+    measured, _, of = detail.partition(" Ready nodes")[0].partition(" of ")
+    return "" if list(shown) == ["nodes"] and measured == of else str(shown)
+
+
+def test_every_node_has_metrics(lab: Run) -> None:
+    wait_until(all_measured, 120, print)
+
+
+def test_a_kubelet_that_starts_again_is_no_problem(lab: Run) -> None:
+    wait_until(all_measured, 120, print)
+    on_host(OTHER, ["systemctl", "restart", "kubelet.service"])
+    ends = time.monotonic() + YOUNG_S
+    while time.monotonic() < ends:
+        assert [shown for shown in lines().values() if not shown[0]] == []
+    wait_until(all_measured, 120, print)
+
+
+@pytest.fixture
+def refused(api: client.ApiClient) -> Iterator[None]:
+    """Let a worker start again without a certificate, in a cluster where it has another address. Undo it afterwards."""
+    wait_until(all_measured, 120, print)
+    existing = config_maps.read(api, NAMESPACE, HOSTS)
+    assert existing is not None
+    addresses = json.loads(existing.data[KEY])
+    before = requests(api)
+    try:
+        config_maps.write(api, NAMESPACE, HOSTS, {KEY: json.dumps({**addresses, STOPPED: "10.78.250.1"})}, existing)
+        on_host(STOPPED, ["sh", "-c", f"rm -f {SERVING} && systemctl restart kubelet.service"])
+        yield
+    finally:
+        publish_addresses(load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml"), api)
+        for name in requests(api) - before:
+            client.CertificatesV1Api(api).delete_certificate_signing_request(name)
+        on_host(STOPPED, ["systemctl", "restart", "kubelet.service"])
+
+
+def requests(api: client.ApiClient) -> set[str]:
+    """Return the worker's requests for certificates."""
+    listed = client.CertificatesV1Api(api).list_certificate_signing_request().items
+    return {each.metadata.name for each in listed if each.spec.username == f"system:node:{STOPPED}"}
+
+
+def test_a_node_whose_certificate_nobody_approves_is_named_and_the_others_have_metrics(
+    lab: Run, api: client.ApiClient, refused: None
+) -> None:
+    def missing() -> str:
+        shown = lines()
+        ok, detail = shown.get(STOPPED, (True, ""))
+        return (
+            str(shown) if ok or "request of its kubelet for a serving certificate is not approved" not in detail else ""
+        )
+
+    wait_until(missing, YOUNG_S + 120, print)
+    shown = lines()
+    (name,) = requests(api) & set(shown[STOPPED][1].replace(",", " ").split())
+    assert shown[STOPPED][1].endswith(f"is not approved: {name}")
+    assert [each for each, (ok, _) in shown.items() if not ok] == [STOPPED]
+    measured, _, of = shown["nodes"][1].partition(" Ready nodes")[0].partition(" of ")
+    assert int(measured) == int(of) - 1
+
+
+def test_the_node_has_metrics_again_when_its_certificate_is_approved(lab: Run) -> None:
+    wait_until(all_measured, 240, print)
