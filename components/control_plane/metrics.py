@@ -71,7 +71,7 @@ def objects(cluster: Cluster) -> tuple[Object, ...]:
 
 
 def _rights() -> tuple[Object, ...]:
-    """Return what it may do, and who may read metrics: whoever may view pods."""
+    """Return what it may do, and who may read metrics: everybody who may view pods."""
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
     own: list[Object] = [
         {"apiGroups": [""], "resources": ["nodes/metrics"], "verbs": ["get"]},

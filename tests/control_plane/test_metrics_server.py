@@ -126,7 +126,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, in
         for name, authority in (("good", KUBELETS), ("unknown", STRANGER)):
             node(api, name, ends.enter_context(kubelet(folder / name, authority)))
         pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "good", "containers": [{"name": "c", "image": "x"}]}}
-        assert api.call("POST", "/api/v1/namespaces/default/pods", pod)[0] == http.HTTPStatus.CREATED
+        pods = "/api/v1/namespaces/default/pods"
+        assert api.call("POST", pods, pod)[0] == http.HTTPStatus.CREATED
+        # It follows pods that run.
+        running = {"status": {"phase": "Running"}}
+        patch = api.call("PATCH", f"{pods}/p/status", running, "application/merge-patch+json")
+        assert patch[0] == http.HTTPStatus.OK
         ends.enter_context(started("metrics-server", [program("metrics-server"), *words(folder, api, port)], folder))
         until(lambda: ready(port), lambda: (folder / "metrics-server.log").read_text()[-3000:], 60, 0.2)
         yield folder, port
