@@ -22,6 +22,7 @@ from tests.operations.keys.test_kubernetes_authority import MOST_CONFIGURES, fol
 from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import ADDRESS, Worker, worker
 from tests.ports import free_port
+from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(2400)
 RING: RingName = "kubelet-serving-ca"
@@ -99,6 +100,8 @@ class Pods:
 
     def logs(self, of: Worker, shown: Signed | None = None) -> str:
         """Return the log of a worker's pod, from a kubelet that presents its certificate, or `shown`."""
+        # It has none while it is replaced.
+        until(of.link("server").exists, f"{of.host.name} has no serving certificate")
         pem = of.link("server").read_text()
         with listener(ADDRESS, self.ports[of.host.name], shown or Signed(pem, pem), [], "of the kubelet"):
             try:
