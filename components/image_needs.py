@@ -50,6 +50,8 @@ GPU = ("nvidia-ctk", "nvidia-smi")
 """What a pool with GPUs needs from an image with a driver."""
 _EVERY_KERNEL = ("CGROUPS", "EXT4_FS", "SECCOMP_FILTER")
 _WORKER_KERNEL = (
+    # Counters of pods' traffic; kernels before 6.2 need NFT_OBJREF as well, which later ones always have.
+    "NF_TABLES_IPV4",
     *("BRIDGE", "BRIDGE_NETFILTER", "CGROUP_BPF", "OVERLAY_FS", "VETH", "VXLAN"),
     # kube-proxy in nftables mode.
     *("NFT_CT", "NFT_FIB_INET", "NFT_MASQ", "NFT_NAT", "NFT_NUMGEN", "NFT_REJECT", "NF_TABLES", "NF_TABLES_INET"),

@@ -14,6 +14,7 @@ from cluster.images import PAUSE, by_digest
 from cluster.kernel import command_line
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
+from network import traffic
 from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
 
 Variables = dict[str, Any]
@@ -47,6 +48,7 @@ def of_all(
         "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
         "flannel_files": files["flannel"],
         **({"flannel_commands": {"iptables": "iptables"}} if in_cloud else {}),
+        "traffic_classes": traffic.classes(cluster),
         "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
         "kubelet_ca_pem": ca_pem,
         "kubelet_serving_ca_pem": serving_ca_pem,

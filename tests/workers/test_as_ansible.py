@@ -148,7 +148,7 @@ def recorded(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, obj
 def test_every_task_of_the_roles_is_evaluated_like_in_ansible(given, recorded, host):
     ours = declarations({"inventory_hostname": host, **given[host]})
     assert [(each.module, each.arguments) for each in ours] == recorded[host]
-    assert len(recorded[host]) == 6
+    assert len(recorded[host]) == 7
 
 
 def test_no_text_in_a_workers_variables_is_executed_by_ansible(recorded, canary):
