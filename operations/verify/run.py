@@ -12,12 +12,14 @@ from cluster.errors import RefusedError
 from cluster.fields import unknown
 from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
-from operations.verify import everyday, faults, growth, metrics, site
+from operations.verify import everyday, faults, growth, metrics, site, traffic
 from operations.verify.proof import Context, FailedProofError, Machines, Proof, ProofResult
 from operations.verify.workload import Workload, workload
 
 FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
-PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *metrics.PROOFS, *growth.PROOFS, *FAULTS)
+PROOFS: tuple[Proof, ...] = (
+    *everyday.PROOFS, *traffic.PROOFS, *site.EVERYDAY, *metrics.PROOFS, *growth.PROOFS, *FAULTS,
+)  # fmt: skip
 
 
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:

@@ -25,6 +25,7 @@ DRIFTS = {
     "gpu": ("systemctl disable menagerie-gpu.service", "systemctl is-enabled menagerie-gpu.service"),
     "containerd": ("chmod 0600 /etc/crictl.yaml", "stat -c %a /etc/crictl.yaml"),
     "flannel": ("rm /usr/local/libexec/menagerie-flannel-cni", "ls /usr/local/libexec"),
+    "traffic": ("systemctl disable --now menagerie-traffic.service", "systemctl is-active menagerie-traffic.service"),
     "kubelet": ("systemctl disable kubelet.service", "systemctl is-enabled kubelet.service"),
     "preflight": ("systemctl stop menagerie-preflight.timer", "systemctl is-active menagerie-preflight.timer"),
 }  # fmt: skip

@@ -37,6 +37,7 @@ class Node:
             "reservations": str(self._held),
             "attachments": str(self._results),
             "metrics": str(self.metrics),
+            "totals": str(self.totals),
             "every_s": 1,
         }
 
