@@ -124,6 +124,7 @@ WITH_PROGRAMS = (
     "web/test_browser.py",
     "web/test_command.py",
     "web/test_real_api.py",
+    "traffic/test_real_api.py",
     "workers/test_as_ansible.py",
 )
 

@@ -23,6 +23,7 @@ from sandbox.lab.prepare import lab_spec, prepare
 from tests.bench import (
     alone,
     bare,
+    counters,
     growth,
     inventory,
     ledger,
@@ -75,6 +76,7 @@ def main(
         *ledger.measure(alone.say),
         *pages.measure(alone.say),
         *_neighbours(),
+        *counters.measure(alone.say),
         *_control_planes(),
     ]
     loads = {"before": load_before, "after": machine.load()}
