@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from menagerie_traffic import Refused
-from menagerie_traffic.api import Api, Following, Pod
+from menagerie_traffic.api import Api, Pod
 
 from components.control_plane.host.api import ApiError
 from tests.preflight.test_real_api import Server
 from tests.programs import needs
-from tests.waiting import until
 
 pytestmark = needs(("etcd", "kube-apiserver"))
 PODS = "/api/v1/namespaces/default/pods"
@@ -58,13 +56,25 @@ def test_the_name_of_the_node_is_in_the_kubelets_certificate(server: Server, nod
 def test_pods_of_this_node_are_known_as_they_come_and_go(server: Server, node: str) -> None:
     first = start(server, node, f"{node}-before")
     start(server, "another", f"{node}-elsewhere")
-    following = Following(api(server, node), threading.Event(), print)
-    following.start()
-    until(lambda: following.pods == {first.uid: first}, lambda: f"{following.pods}")
     second = start(server, node, f"{node}-host", host_network=True)
-    until(lambda: following.pods == {first.uid: first, second.uid: second}, lambda: f"{following.pods}")
-    server.admin.call("DELETE", f"{PODS}/{first.name}?gracePeriodSeconds=0")
-    until(lambda: following.pods == {second.uid: second}, lambda: f"{following.pods}")
+    steps = [
+        ({first.uid: first, second.uid: second}, first.name),
+        ({second.uid: second}, second.name),
+    ]
+    heard: list[dict[str, Pod]] = []
+
+    def take(pods: dict[str, Pod]) -> None:
+        """Delete a pod when all that must be there are, and end the watch when none is left."""
+        heard.append(pods)
+        if steps and pods == steps[0][0]:
+            server.admin.call("DELETE", f"{PODS}/{steps.pop(0)[1]}?gracePeriodSeconds=0")
+        if not pods:
+            raise Refused("enough")
+
+    with pytest.raises(Refused, match="enough"):
+        api(server, node).watch(take)
+    assert heard[0] == {first.uid: first, second.uid: second}
+    assert not steps
 
 
 def test_pods_of_another_node_are_refused(server: Server, node: str) -> None:

@@ -44,6 +44,19 @@ def test_an_address_leads_to_its_pod(node: Reservations, tmp_path: Path) -> None
     assert node.held() == {"10.200.1.5": Sandbox(ID, "u-1", "team-a", "web-0")}
 
 
+RECORDED = """{"kind":"cniCacheV1","containerId":"e9e61559b165","config":"e30K","ifName":"eth0","networkName":"flannel",
+"netns":"/var/run/netns/cni-a6ddf707-88fa-32e4-e2a4-d71b83b575fa","cniArgs":[["K8S_POD_INFRA_CONTAINER_ID","e9e61559b165"],
+["K8S_POD_UID","fb9eb8a6-d703-4c5d-886f-88d627b1ac8c"],["IgnoreUnknown","1"],["K8S_POD_NAMESPACE","kube-system"],
+["K8S_POD_NAME","coredns-68b9485754-5fgxc"]],"capabilityArgs":{"cgroupPath":"/kubepods/burstable/podfb9eb8a6"},
+"result":{"cniVersion":"1.0.0","ips":[{"address":"10.200.0.3/24","gateway":"10.200.0.1","interface":2}]}}"""
+"""From a node of the lab with containerd; the sandbox's id and the configuration are shortened."""
+
+
+def test_a_file_of_a_real_node_names_its_pod() -> None:
+    pod = ("fb9eb8a6-d703-4c5d-886f-88d627b1ac8c", "kube-system", "coredns-68b9485754-5fgxc")
+    assert reservations.attachment("e9e61559b165", RECORDED) == Sandbox("e9e61559b165", *pod)
+
+
 def test_other_files_of_the_folder_are_no_addresses(node: Reservations, tmp_path: Path) -> None:
     for name in ("last_reserved_ip.0", "lock", "fd00::1"):
         reserve(tmp_path, name, ID)

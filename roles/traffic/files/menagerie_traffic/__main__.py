@@ -37,13 +37,14 @@ def report(line: str) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
+    table = Table(layout.intervals(given["classes"]), given["interfaces"])
     changed, stopped = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     following = api.Following(api.Api(), changed, report)
     following.start()
     counting = agent.Agent(
-        Table(layout.intervals(given["classes"]), given["interfaces"]),
+        table,
         Reservations(given["reservations"], given["attachments"]),
         following,
         agent.Settings(given["metrics"], every_s=given["every_s"]),

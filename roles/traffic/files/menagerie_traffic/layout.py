@@ -239,12 +239,11 @@ def _peers(direction: str) -> Message:
 def _ranges(direction: str, ranges: Sequence[Interval]) -> Iterator[Message]:
     """Yield the elements: an interval is one with its start, and one with the address after its end."""
     elements = []
-    for index, each in enumerate(ranges):
+    for each in ranges:
         target = nested(2, nested(2, attribute(1, _GOTO), attribute(2, chain(direction, each.of))))
         elements.append(nested(1, nested(1, attribute(1, struct.pack(">I", each.first))), target))
         after = each.last + 1
-        is_next = index + 1 < len(ranges) and ranges[index + 1].first == after
-        if after < 1 << 32 and not is_next:
+        if after < 1 << 32:
             elements.append(nested(1, nested(1, attribute(1, struct.pack(">I", after))), attribute(3, 1)))
     yield from _elements(NEW_ELEMENTS, _peers_of(direction), elements)
 
