@@ -20,6 +20,11 @@ USABLE = 0.85
 ById = Annotated[str, BeforeValidator(disk_names.parser("CPH-005")), disk_names.SCHEMA]
 
 
+MONITOR_PORTS, DAEMON_PORTS = (3300, 6789), range(6800, 7569)
+"""Ports of monitors for versions 2 and 1 of Ceph's protocol, and the range of all other daemons (Ceph, "Network Configuration
+Reference")."""
+
+
 class FailureDomain(StrEnum):
     """What can fail as a unit. No two replicas are in the same one."""
 

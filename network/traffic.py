@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, collapse_addresses, summarize_address_range
 
+from cluster.ceph import DAEMON_PORTS, MONITOR_PORTS, Networks
 from cluster.spec import Cloud, Cluster
 
 LINK_LOCAL = IPv4Network("169.254.0.0/16")
@@ -14,16 +15,21 @@ WIRE_SERVER = IPv4Network("168.63.129.16/32")
 
 
 def classes(cluster: Cluster) -> dict[str, list[str]]:
-    """Return class -> its ranges. No address is in two classes: the first in this order has it.
+    """Return class -> its ranges. No address is in two of them: the first in this order has it.
 
-    ceph: storage hosts, and networks that only Ceph uses. pod: pods, and Services without one. region: hosts in the region,
-    and its cloud's services on each host. site: machines at sites, and networks behind their routers. All else is the internet.
+    ceph: networks that only Ceph uses. pod: pods, and Services without one. region: hosts in the region, and its cloud's services
+    on each host. storage: racks of sites with Ceph, which are of the class ceph at Ceph's ports and of the class site at others.
+    site: other racks, and networks behind the routers of sites. All else is the internet.
+
+    Nothing depends on single hosts: another one changes the settings of no other.
     """
     spec = cluster.spec
+    with_ceph = [site for site in spec.sites.values() if site.ceph]
     ranges: dict[str, Iterable[IPv4Network]] = {
-        "ceph": _storage(cluster),
+        "ceph": _networks_of_ceph(cluster),
         "pod": (spec.network.pods, spec.network.services),
         "region": (spec.network.nodes, LINK_LOCAL, *([WIRE_SERVER] if spec.control_plane.cloud is Cloud.AZURE else [])),
+        "storage": (rack for site in with_ceph for rack in site.racks.values()),
         "site": _sites(cluster),
     }
     taken: list[IPv4Network] = []
@@ -36,15 +42,17 @@ def classes(cluster: Cluster) -> dict[str, list[str]]:
     return result
 
 
-def _storage(cluster: Cluster) -> Iterator[IPv4Network]:
-    """Yield the addresses of storage hosts, and ranges of Ceph. A range that is part of a rack has other hosts too."""
+def ceph_ports() -> list[str]:
+    """Return Ceph's ports as texts, ranges as "6800-7568"."""
+    return [*map(str, MONITOR_PORTS), f"{DAEMON_PORTS[0]}-{DAEMON_PORTS[-1]}"]
+
+
+def _networks_of_ceph(cluster: Cluster) -> Iterator[IPv4Network]:
+    """Yield the ranges of Ceph that are no part of a rack: those have other hosts too."""
+    racks = [rack for site in cluster.spec.sites.values() for rack in site.racks.values()]
     for site in cluster.spec.sites.values():
-        if site.ceph is None:
-            continue
-        machines = [host for pool in site.ceph.hosts for host in cluster.hosts.get(pool, ())]
-        yield from (IPv4Network(host.address) for host in machines)
-        own = (*site.ceph.networks.public, *site.ceph.networks.cluster)
-        yield from (each for each in own if not any(each.overlaps(rack) for rack in site.racks.values()))
+        networks = site.ceph.networks if site.ceph else Networks()
+        yield from (each for each in (*networks.public, *networks.cluster) if not any(map(each.overlaps, racks)))
 
 
 def _sites(cluster: Cluster) -> Iterator[IPv4Network]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
 from cluster.controllers import home
+from cluster.ceph import DAEMON_PORTS, MONITOR_PORTS
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
@@ -28,10 +29,6 @@ ROCE = 4791
 """RoCE v2, from IANA's registry."""
 RDMA_TESTS = range(18515, 18515 + 64)
 """perftest's default port, and one for each pair that is measured at the same time (`operations.roce`)."""
-CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
-"""Ports of monitors for versions 2 and 1 of Ceph's protocol, and the range of all other daemons (Ceph, "Network Configuration
-Reference")."""
-
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
 LEDGER = "The controller that keeps the ledger writes its journal and its days."
 AUDIT_LOGS = "API servers upload their audit logs, so that the logs outlive the hosts."
@@ -157,7 +154,7 @@ def _between_machines_of_a_site(spec: ClusterSpec) -> Iterator[Flow]:
         yield from _udp(site, site[0], ROCE, "RDMA over Ethernet, version 2, between the cards of machines.")
         yield from _tcp(site, site[0], RDMA_TESTS, "menagerie roce test agrees with the other end of each measurement.")
     if any(declared.ceph for declared in spec.sites.values()):
-        yield from _tcp(site, site[0], [*CEPH_MONITORS, *CEPH_DAEMONS], CEPH)
+        yield from _tcp(site, site[0], [*MONITOR_PORTS, *DAEMON_PORTS], CEPH)
 
 
 def _into_pods(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:

@@ -48,6 +48,7 @@ def of_all(
         "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
         "flannel_files": files["flannel"],
         **({"flannel_commands": {"iptables": "iptables"}} if in_cloud else {}),
+        "traffic_ceph_ports": traffic.ceph_ports(),
         "traffic_classes": traffic.classes(cluster),
         "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
         "kubelet_ca_pem": ca_pem,

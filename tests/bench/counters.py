@@ -57,9 +57,10 @@ while True:
 _TABLE = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
-from menagerie_traffic import layout
+from menagerie_traffic.plan import planned
 from menagerie_traffic.table import Table
-table = Table(layout.intervals(json.loads(sys.argv[2])), ["cni0"])
+given = {"interfaces": ["cni0"], "ceph_ports": ["3300", "6789", "6800-7568"]}
+table = Table(planned({**given, "classes": json.loads(sys.argv[2])}))
 pods = {f"10.200.1.{number + 2}": f"team-{number % 12}" for number in range(int(sys.argv[3]))}
 acts = {
     "on": lambda: table.rebuild(pods),

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from menagerie_traffic import layout
+from menagerie_traffic import plan
 
 from cluster.load import load_cluster
-from network.traffic import classes, without
+from components.flows.hosts import of_sites
+from network.traffic import ceph_ports, classes, without
 from tests.flows.support import CEPH, VPN
 
 ROOT = Path(__file__).parents[2]
@@ -36,12 +37,17 @@ def test_the_other_end_decides(build) -> None:
     assert of(ranges, "1.1.1.1") == "internet"
 
 
-def test_storage_hosts_are_a_class_of_their_own_and_other_hosts_of_their_rack_are_not(build) -> None:
+def test_racks_of_a_site_with_ceph_are_ranges_of_storage_and_no_host_is_named(build) -> None:
     cluster = build({"sites": {"onprem": {"ceph": CEPH}}})
     ranges = classes(cluster)
-    assert {of(ranges, str(host.address)) for host in cluster.hosts["workers"]} == {"ceph"}
-    rack = next(iter(cluster.spec.sites["onprem"].racks.values()))
-    assert of(ranges, str(rack[-2])) == "site"
+    assert {of(ranges, str(host.address)) for host in cluster.hosts["workers"]} == {"storage"}
+    fewer = build({"sites": {"onprem": {"ceph": CEPH}}}, {"workers": cluster.hosts["workers"][:1]})
+    assert classes(fewer) == ranges
+
+
+def test_the_ports_are_those_that_the_firewalls_open_for_ceph(build) -> None:
+    rules = of_sites(build({"sites": {"onprem": {"ceph": CEPH}}}))["firewall_rules"]
+    assert ceph_ports() in [rule["ports"] for rule in rules]
 
 
 def test_a_network_of_ceph_counts_whole_unless_it_is_part_of_a_rack(build) -> None:
@@ -49,7 +55,7 @@ def test_a_network_of_ceph_counts_whole_unless_it_is_part_of_a_rack(build) -> No
     networks = {"cluster": ["10.90.0.0/24"], "public": [rack]}
     ranges = classes(build({"sites": {"onprem": {"ceph": {**CEPH, "networks": networks}}}}))
     assert of(ranges, "10.90.0.77") == "ceph"
-    assert of(ranges, str(IPv4Network(rack)[-2])) == "site"
+    assert of(ranges, str(IPv4Network(rack)[-2])) == "storage"
 
 
 def test_azures_service_of_hosts_is_in_the_region(build) -> None:
@@ -61,8 +67,8 @@ def test_azures_service_of_hosts_is_in_the_region(build) -> None:
 def test_the_program_takes_the_classes_of_every_cluster(build) -> None:
     examples = [load_cluster(ROOT / "examples" / name / "cluster.yaml") for name in ("horus", "jaguar", "ibis")]
     for cluster in (build(), build({"sites": {"onprem": {"ceph": CEPH}}}), *examples):
-        ranges = layout.intervals(classes(cluster))
-        assert {each.of for each in ranges} <= {"pod", "ceph", "region", "site"}
+        ranges = plan.intervals(classes(cluster))
+        assert {each.of for each in ranges} <= {"pod", "ceph", "region", "site", plan.STORAGE}
 
 
 _networks = st.builds(

@@ -12,7 +12,7 @@ import pytest
 from tests.roles.overlaid import Host, of_site
 
 CLASSES = {"pod": ["10.200.0.0/16"], "site": ["10.78.0.0/16"]}
-GIVEN = {"traffic_classes": CLASSES, "traffic_commands": {"python3": "python3"}}
+GIVEN = {"traffic_classes": CLASSES, "traffic_ceph_ports": ["3300"], "traffic_commands": {"python3": "python3"}}
 UNIT = "menagerie-traffic.service"
 
 

@@ -34,6 +34,7 @@ class Node:
         return {
             "classes": classes,
             "interfaces": ["cni0"],
+            "ceph_ports": ["3300", "6800-7568"],
             "reservations": str(self._held),
             "attachments": str(self._results),
             "metrics": str(self.metrics),

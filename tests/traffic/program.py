@@ -14,8 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "roles" / "traffic" / "files"))
 
-from menagerie_traffic import agent, layout
+from menagerie_traffic import agent
 from menagerie_traffic.api import Api, Following, Pod
+from menagerie_traffic.plan import planned
 from menagerie_traffic.reservations import Reservations
 from menagerie_traffic.table import Table
 
@@ -43,7 +44,7 @@ def main() -> None:
     following = Following(FileApi(path.with_name("pods.json")), changed, print)
     following.start()
     counting = agent.Agent(
-        Table(layout.intervals(given["classes"]), given["interfaces"]),
+        Table(planned(given)),
         Reservations(given["reservations"], given["attachments"]),
         following,
         agent.Settings(given["metrics"], given["totals"], given["every_s"]),

@@ -21,7 +21,14 @@ _T = TypeVar("_T")
 _CLONE_NEWNET = 0x40000000
 _made = itertools.count()
 
-CLASSES = {"pod": ["10.200.0.0/16"], "ceph": ["10.79.0.0/24"], "region": ["10.77.0.0/16"], "site": ["10.78.0.0/16"]}
+CLASSES = {
+    "pod": ["10.200.0.0/16"],
+    "ceph": ["10.79.0.0/24"],
+    "region": ["10.77.0.0/16"],
+    "site": ["10.78.1.0/24"],
+    "storage": ["10.78.2.0/24"],
+}
+STORAGE_HOST = "10.78.2.9"
 PEERS = {
     "pod": "10.200.9.9",
     "ceph": "10.79.0.9",
@@ -67,7 +74,7 @@ class Space:
         self.ip("link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self._others)
         self.ip("address", "add", f"{HOST}/24", "dev", "eth0")
         self.ip("link", "set", "eth0", "up")
-        for address in PEERS.values():
+        for address in (*PEERS.values(), STORAGE_HOST):
             run("ip", "-n", self._others, "address", "add", f"{address}/32", "dev", "eth0")
         for link in ("lo", "eth0"):
             run("ip", "-n", self._others, "link", "set", link, "up")

@@ -36,7 +36,7 @@ def test_a_static_pod_has_the_uid_that_its_node_uses() -> None:
     assert list(applied({}, event("ADDED", mirror))) == ["of-the-node"]
 
 
-def test_a_watch_that_is_too_old_starts_anew() -> None:
+def test_a_watch_that_is_too_old_starts_again() -> None:
     with pytest.raises(Refused, match="too old resource version"):
         applied({}, event("ERROR", {"code": 410, "message": "too old resource version: 1 (2)"}))
 

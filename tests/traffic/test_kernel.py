@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from menagerie_traffic import layout
+from menagerie_traffic.plan import planned
 from menagerie_traffic.table import Count, Table
 
 from tests.traffic.space import (
@@ -22,6 +23,7 @@ from tests.traffic.space import (
     PEERS,
     SERVICE,
     SERVICE_POD,
+    STORAGE_HOST,
     Space,
 )  # fmt: skip
 
@@ -30,7 +32,7 @@ PODS = {A: "team-a", B: "team-b"}
 PORT, SIZE, TIMES = 7000, 500, 40
 PACKET = SIZE + 28
 """Bytes of an IP packet with `SIZE` bytes in UDP."""
-RANGES = layout.intervals(CLASSES)
+PLAN = planned({"classes": CLASSES, "interfaces": ["cni0"], "ceph_ports": ["3300", "6800-7568"]})
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def space() -> Iterator[Space]:
 
 @pytest.fixture
 def table(space: Space) -> Iterator[Table]:
-    made = space.inside(HOST, lambda: Table(RANGES, ["cni0"]))
+    made = space.inside(HOST, lambda: Table(PLAN))
     made.rebuild(PODS)
     yield made
     made.remove()
@@ -176,6 +178,28 @@ def test_tcp_counts_what_was_sent_with_its_headers(space, table) -> None:
     assert abs(count.bytes - 52 * count.packets - amount) <= amount / 1000
 
 
+@pytest.mark.parametrize(
+    ("port", "kind"), [(3300, "ceph"), (6800, "ceph"), (7568, "ceph"), (7569, "site"), (6799, "site")]
+)
+def test_a_storage_host_is_of_the_class_ceph_at_cephs_ports_alone(space, table, port: int, kind: str) -> None:
+    with (
+        space.inside(STORAGE_HOST, lambda: socket.create_server((STORAGE_HOST, port))) as listener,
+        space.inside(A, lambda: socket.create_connection((STORAGE_HOST, port))) as client,
+    ):
+        server, _ = listener.accept()
+        with server:
+            client.sendall(b"x" * SIZE)
+            assert server.recv(SIZE)
+    assert set(counted(table)) == {f"out/{kind}/team-a", f"in/{kind}/team-a"}
+
+
+def test_other_protocols_than_tcp_are_of_the_class_site_there(space, table) -> None:
+    with space.udp(STORAGE_HOST, 6800), space.udp(A) as client:
+        client.sendto(b"x" * SIZE, (STORAGE_HOST, 6800))
+    time.sleep(0.1)
+    assert counted(table) == {"out/site/team-a": Count(PACKET, 1)}
+
+
 def test_a_moved_address_counts_for_its_new_namespace_from_then_on(space, table) -> None:
     send(space, A, PEERS["site"])
     table.change([A], {})
@@ -208,7 +232,7 @@ def test_confirming_addresses_all_the_time_loses_no_packet(space, table) -> None
 
 def test_an_address_that_nobody_confirms_becomes_nobodys(space, monkeypatch) -> None:
     monkeypatch.setattr(layout, "ADDRESS_LIFE_S", 1)
-    table = space.inside(HOST, lambda: Table(RANGES, ["cni0"]))
+    table = space.inside(HOST, lambda: Table(PLAN))
     table.rebuild(PODS)
     try:
         send(space, A, PEERS["site"])

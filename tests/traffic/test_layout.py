@@ -5,10 +5,12 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 import pytest
-from menagerie_traffic import CLASSES, DIRECTIONS, Refused, layout
+from menagerie_traffic import CLASSES, DIRECTIONS, Refused, layout, plan
 from menagerie_traffic.netlink import attributes, nested, pairs, text
 
 CLASSES_OF = {"pod": ["10.200.0.0/16"], "ceph": ["10.78.1.9/32", "10.79.0.0/24"], "region": ["10.77.0.0/16"]}
+
+GIVEN = {"classes": CLASSES_OF, "interfaces": ["cni0"], "ceph_ports": ["3300", "6800-7568"]}
 
 
 def elements(messages: list[layout.Message]) -> list[tuple[int, bytes]]:
@@ -18,7 +20,7 @@ def elements(messages: list[layout.Message]) -> list[tuple[int, bytes]]:
 
 
 def test_ranges_become_intervals_in_order() -> None:
-    ranges = layout.intervals(CLASSES_OF)
+    ranges = plan.intervals(CLASSES_OF)
     assert [(str(IPv4Address(each.first)), str(IPv4Address(each.last)), each.of) for each in ranges] == [
         ("10.77.0.0", "10.77.255.255", "region"),
         ("10.78.1.9", "10.78.1.9", "ceph"),
@@ -30,7 +32,7 @@ def test_ranges_become_intervals_in_order() -> None:
 @pytest.mark.parametrize(
     ("classes", "why"),
     [
-        ({"pods": []}, "no class is called pods; there are pod, ceph, region, site"),
+        ({"pods": []}, "no class is called pods; there are pod, ceph, region, site, storage"),
         ({"internet": ["0.0.0.0/0"]}, "no class is called internet"),
         ({"pod": ["10.0.0.1/8"]}, r"traffic_classes.pod: 10.0.0.1/8 has host bits set; write a range such as"),
         ({"pod": ["fd00::/8"]}, "traffic_classes.pod: .*write a range"),
@@ -40,13 +42,21 @@ def test_ranges_become_intervals_in_order() -> None:
 )
 def test_classes_that_no_table_can_have_are_refused(classes: dict[str, list[str]], why: str) -> None:
     with pytest.raises(Refused, match=why):
-        layout.intervals(classes)
+        plan.intervals(classes)
 
 
 def test_another_layout_has_another_word() -> None:
-    one = layout.intervals(CLASSES_OF)
-    assert layout.digest(one, ["cni0"]) == layout.digest(layout.intervals(dict(reversed(CLASSES_OF.items()))), ["cni0"])
-    assert len({layout.digest(one, ["cni0"]), layout.digest(one, ["cni1"]), layout.digest(one[1:], ["cni0"])}) == 3
+    one = plan.planned(GIVEN)
+    assert one.digest() == plan.planned({**GIVEN, "classes": dict(reversed(CLASSES_OF.items()))}).digest()
+    changes = ({"interfaces": ["cni1"]}, {"ceph_ports": []}, {"classes": {}})
+    assert len({one.digest(), *(plan.planned({**GIVEN, **change}).digest() for change in changes)}) == 4
+
+
+@pytest.mark.parametrize("text", ["", "0", "70000", "7-3", "a", "1-2-3", "-5"])
+def test_what_is_no_port_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="traffic_ceph_ports: .* is no port"):
+        plan.ports([text])
+    assert plan.ports(["3300", "6800-7568"]) == [(3300, 3300), (6800, 7568)]
 
 
 def test_names_of_counters_lead_back_to_what_they_count() -> None:
@@ -82,7 +92,7 @@ def test_many_addresses_are_sent_in_several_messages_because_lengths_have_16_bit
 def test_rules_never_decide_about_a_packet() -> None:
     """Only jumps, gotos and returns: no accept, which would be for this hook, and no drop."""
     verdicts = set()
-    for rules in layout.rules_of(["cni0", "lxc*"]).values():
+    for rules in layout.rules_of(plan.planned({**GIVEN, "interfaces": ["cni0", "lxc*"]})).values():
         for rule in rules:
             for _, expression in pairs(rule):
                 fields = attributes(expression)

@@ -18,7 +18,8 @@ import sys
 import threading
 from typing import Any
 
-from . import Refused, agent, api, layout, metrics, totals
+from . import Refused, agent, api, metrics, totals
+from .plan import planned
 from .reservations import Reservations
 from .table import Table
 
@@ -37,7 +38,7 @@ def report(line: str) -> None:
 
 
 def run(given: dict[str, Any]) -> None:
-    table = Table(layout.intervals(given["classes"]), given["interfaces"])
+    table = Table(planned(given))
     changed, stopped = threading.Event(), threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -55,7 +56,7 @@ def run(given: dict[str, Any]) -> None:
 
 def now(given: dict[str, Any]) -> totals.State:
     """Return the totals with what the kernel has counted since they were written."""
-    state, table = totals.read(), Table(layout.intervals(given["classes"]), given["interfaces"])
+    state, table = totals.read(), Table(planned(given))
     return totals.counted(state, state.table._replace(boot=totals.boot(), handle=table.handle()), table.counters())
 
 
@@ -72,7 +73,7 @@ def show(state: totals.State, as_json: bool) -> None:
 
 def off(given: dict[str, Any]) -> None:
     subprocess.run(["systemctl", "disable", "--now", UNIT], check=True)
-    Table(layout.intervals(given["classes"]), given["interfaces"]).remove()
+    Table(planned(given)).remove()
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Follows this node's pods, keeps the table as it must be, and adds up its counters.
 
-The table counts without this program. An address that it no longer confirms leaves the table by itself after
+The table counts without this program. An address that it no longer confirms leaves the table automatically after
 `layout.ADDRESS_LIFE_S`; then its packets count as of unknown pods, and no later pod gets them.
 """
 
@@ -79,7 +79,7 @@ class Agent:
             if self._is_due("write", self._settings.every_s):
                 self._write()
         except OSError as error:
-            self._report(f"the table is made anew: {error}")
+            self._report(f"the table is made again: {error}")
             self._rebuild()
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class Agent:
         self._mapped = desired
 
     def _look(self, full: bool) -> None:
-        """Read the counters, and make the table anew if somebody changed it."""
+        """Read the counters, and make the table again if somebody changed it."""
         generation = self._table.generation()
         if generation != self._generation or full:
             live = self._table.live(full)

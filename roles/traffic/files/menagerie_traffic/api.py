@@ -45,7 +45,7 @@ def pod(item: dict[str, Any]) -> Pod:
 
 
 def applied(pods: dict[str, Pod], event: dict[str, Any]) -> dict[str, Pod]:
-    """Return the pods by uid after an event of a watch. Refused if the watch must start anew."""
+    """Return the pods by uid after an event of a watch. Refused if the watch must start again."""
     kind, item = event["type"], event["object"]
     if kind == "ERROR":
         raise Refused(f"the watch ended: {item.get('message') or item}")

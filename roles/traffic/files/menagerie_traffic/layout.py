@@ -12,16 +12,13 @@ count, and they accept everything.
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network
-from typing import NamedTuple
+from ipaddress import IPv4Address
 
-from . import CLASSES, DIRECTIONS, IN, OUT, Refused
+from . import CLASSES, DIRECTIONS, IN, OUT
 from .netlink import CREATE, Message, attribute, nested, word
+from .plan import STORAGE, Interval, Plan
 
 TABLE = "menagerie_traffic"
 NEW_TABLE, GET_TABLE, DELETE_TABLE = 0, 1, 2
@@ -31,15 +28,15 @@ NEW_SET, GET_SET, DELETE_SET = 9, 10, 11
 NEW_ELEMENTS, GET_ELEMENTS, DELETE_ELEMENTS = 12, 13, 14
 GET_GENERATION = 16
 NEW_OBJECT, GET_OBJECTS, DELETE_OBJECT = 18, 19, 20
-FORMAT = 1
-"""Raised when the rules change, so that a table of an earlier release is replaced."""
 AFTER_FILTERS = 300
 """Priority of our chains. Filters have 0 and `security` 50; masquerading has its own hook."""
 ADDRESS_LIFE_S = 300
 """How long the kernel keeps an address that nobody confirms. Then its packets count as of an unknown pod."""
 _HOOKS = {"input": 1, "forward": 2, "output": 3}
 _SOURCE, _DESTINATION = 12, 16
-_IIFNAME, _OIFNAME, _PKTTYPE = 6, 7, 19
+_IIFNAME, _OIFNAME, _L4PROTO, _PKTTYPE = 6, 7, 16, 19
+_TCP = 6
+_NETWORK, _TRANSPORT = 1, 2
 _EQUAL, _AT_MOST, _AT_LEAST = 0, 3, 5
 _JUMP, _GOTO, _RETURN = -3, -4, -5
 _IS_INTERVAL, _IS_MAP, _HAS_TIMEOUT, _HAS_OBJECTS = 4, 8, 0x10, 0x40
@@ -48,41 +45,6 @@ _BROADCASTS = (1, 2)
 """PACKET_BROADCAST and PACKET_MULTICAST: a bridge sends them to every port, and each would count."""
 _AT_ONCE = 500
 """Elements in a message, whose length has 16 bits."""
-
-
-class Interval(NamedTuple):
-    """Addresses of a class as numbers, `last` included."""
-
-    first: int
-    last: int
-    of: str
-
-
-def intervals(classes: Mapping[str, Sequence[str]]) -> list[Interval]:
-    """Return all ranges in order. Refused for an unknown class, for what is no range, and for overlaps of classes."""
-    every = []
-    for name, ranges in classes.items():
-        if name not in CLASSES[:-1]:
-            raise Refused(f"traffic_classes: no class is called {name}; there are {', '.join(CLASSES[:-1])}")
-        for each in ranges:
-            try:
-                network = IPv4Network(each)
-            except ValueError as error:
-                raise Refused(f"traffic_classes.{name}: {error}; write a range such as 10.0.0.0/8") from None
-            every.append(Interval(int(network[0]), int(network[-1]), name))
-    every.sort()
-    for one, other in itertools.pairwise(every):
-        if other.first <= one.last:
-            raise Refused(
-                f"traffic_classes: {IPv4Address(other.first)} is in ranges of {one.of} and of {other.of}; an address "
-                "belongs to one class: remove it from the other"
-            )
-    return every
-
-
-def digest(ranges: Sequence[Interval], interfaces: Sequence[str]) -> str:
-    """Return a word for this layout: a table with another one is replaced."""
-    return hashlib.sha256(json.dumps([FORMAT, ranges, list(interfaces)]).encode()).hexdigest()[:16]
 
 
 def counter(direction: str, kind: str, namespace: str = "") -> str:
@@ -102,17 +64,17 @@ def chain(direction: str, kind: str = "") -> str:
     return f"{direction}-{kind or 'any'}"
 
 
-def built(ranges: Sequence[Interval], interfaces: Sequence[str]) -> list[Message]:
+def built(plan: Plan) -> list[Message]:
     """Return what makes the whole table except for its pods. Counters that exist go on."""
     messages = [_message(NEW_TABLE, attribute(1, TABLE), "the table")]
     messages += [new_counter(counter(direction, kind)) for direction in DIRECTIONS for kind in CLASSES]
     messages += [_base(name) for name in _HOOKS]
     for direction in DIRECTIONS:
-        messages += [_chain(chain(direction, kind)) for kind in ("", *CLASSES)]
+        messages += [_chain(chain(direction, kind)) for kind in ("", STORAGE, *CLASSES)]
     for direction in DIRECTIONS:
         messages += [_addresses(chain(direction, kind)) for kind in CLASSES]
-        messages += [_peers(direction), *_ranges(direction, ranges)]
-    return messages + [_rule(name, rule) for name, rules in rules_of(interfaces).items() for rule in rules]
+        messages += [_peers(direction), *_ranges(direction, plan.ranges)]
+    return messages + [_rule(name, rule) for name, rules in rules_of(plan).items() for rule in rules]
 
 
 def emptied(chains: Sequence[str], sets: Sequence[str]) -> list[Message]:
@@ -131,11 +93,11 @@ def removed() -> Message:
     return Message(DELETE_TABLE, 0, attribute(1, TABLE), "the table")
 
 
-def rules_of(interfaces: Sequence[str]) -> dict[str, list[bytes]]:
+def rules_of(plan: Plan) -> dict[str, list[bytes]]:
     """Return chain -> the expressions of its rules, in order."""
     low, high = _BROADCASTS
-    arriving = [_of_interface(_IIFNAME, name) + _verdict(_JUMP, chain(OUT)) for name in interfaces]
-    leaving = [_of_interface(_OIFNAME, name) + _verdict(_JUMP, chain(IN)) for name in interfaces]
+    arriving = [_of_interface(_IIFNAME, name) + _verdict(_JUMP, chain(OUT)) for name in plan.interfaces]
+    leaving = [_of_interface(_OIFNAME, name) + _verdict(_JUMP, chain(IN)) for name in plan.interfaces]
     broadcast = _meta(_PKTTYPE) + _compare(_AT_LEAST, bytes([low])) + _compare(_AT_MOST, bytes([high]))
     rules = {
         "forward": [broadcast + _verdict(_RETURN), *arriving, *leaving],
@@ -147,6 +109,8 @@ def rules_of(interfaces: Sequence[str]) -> dict[str, list[bytes]]:
             "lookup", attribute(1, _peers_of(direction)), attribute(2, 1), attribute(3, 0)
         )
         rules[chain(direction)] = [by_peer, _verdict(_GOTO, chain(direction, CLASSES[-1]))]
+        of_ceph = [_of_ceph(span, other) + _verdict(_GOTO, chain(direction, "ceph")) for span in plan.ports]
+        rules[chain(direction, STORAGE)] = [*of_ceph, _verdict(_GOTO, chain(direction, "site"))]
         for kind in CLASSES:
             name = chain(direction, kind)
             of_pod = _load(own) + _expression("objref", attribute(3, 1), attribute(4, name)) + _verdict(_RETURN)
@@ -261,9 +225,17 @@ def _meta(key: int) -> bytes:
     return _expression("meta", attribute(2, key), attribute(1, 1))
 
 
-def _load(offset: int) -> bytes:
-    """Return the expression that loads an address of the packet's IPv4 header."""
-    return _expression("payload", attribute(1, 1), attribute(2, 1), attribute(3, offset), attribute(4, 4))
+def _load(offset: int, size: int = 4, header: int = _NETWORK) -> bytes:
+    """Return the expression that loads a part of a header: an address of IPv4, or a port of TCP."""
+    return _expression("payload", attribute(1, 1), attribute(2, header), attribute(3, offset), attribute(4, size))
+
+
+def _of_ceph(span: tuple[int, int], end: int) -> bytes:
+    """Compare the port of TCP at one end, its source or destination, with a span."""
+    port = _load(0 if end == _SOURCE else 2, 2, _TRANSPORT)
+    low, high = (struct.pack(">H", each) for each in span)
+    is_tcp = _meta(_L4PROTO) + _compare(_EQUAL, bytes([_TCP]))
+    return is_tcp + port + _compare(_AT_LEAST, low) + _compare(_AT_MOST, high)
 
 
 def _compare(how: int, value: bytes) -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from . import layout
-from .layout import Interval
 from .netlink import Netlink, attribute, attributes, number, pairs, text
+from .plan import Plan
 
 _OWN = attribute(1, layout.TABLE)
 
@@ -33,11 +33,10 @@ class Live(NamedTuple):
 class Table:
     """The table of this network namespace, whether it exists or not."""
 
-    def __init__(self, ranges: Sequence[Interval], interfaces: Sequence[str]) -> None:
-        self._netlink = Netlink()
-        self._ranges, self._interfaces = ranges, interfaces
-        self.layout = layout.digest(ranges, interfaces)
-        self._rules = {name: len(rules) for name, rules in layout.rules_of(interfaces).items() if rules}
+    def __init__(self, plan: Plan) -> None:
+        self._netlink, self._plan = Netlink(), plan
+        self.layout = plan.digest()
+        self._rules = {name: len(rules) for name, rules in layout.rules_of(plan).items() if rules}
 
     def generation(self) -> int:
         """Return the number of the last transaction of anybody. The kernel counts from a random one."""
@@ -77,11 +76,11 @@ class Table:
         return counts
 
     def rebuild(self, pods: Mapping[str, str]) -> None:
-        """Make rules and maps anew, with these addresses. Counters that exist go on."""
+        """Replace all rules and maps, with these addresses. Counters that exist go on."""
         messages = []
         if self.handle():
             messages = layout.emptied(self._chains(), self._sets())
-        messages += [*layout.built(self._ranges, self._interfaces), *self._counters_of(pods), *layout.attributed(pods)]
+        messages += [*layout.built(self._plan), *self._counters_of(pods), *layout.attributed(pods)]
         self._netlink.commit(messages)
 
     def change(self, removed: Sequence[str], added: Mapping[str, str]) -> None:
