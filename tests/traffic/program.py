@@ -1,6 +1,6 @@
 """``python program.py SETTINGS``: menagerie-traffic, with an API that is a file next to SETTINGS: pods.json.
 
-pods.json: lists of uid, namespace, name and whether the pod is in the host's network. It is read again all the time.
+pods.json: lists of uid, namespace, name and whether the pod is in the host's network. It is replaced when it changes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class FileApi(Api):
         self._path = path
 
     def watch(self, change: Callable[[dict[str, Pod]], None]) -> None:
-        before = None
+        before = 0
         while True:
-            text = self._path.read_text()
-            if text != before:
-                pods = [Pod(*each) for each in json.loads(text)]
+            written = self._path.stat().st_mtime_ns
+            if written != before:
+                pods = [Pod(*each) for each in json.loads(self._path.read_text())]
                 change({each.uid: each for each in pods})
-            before = text
-            time.sleep(0.01)
+            before = written
+            time.sleep(0.05)
 
 
 def main() -> None:
