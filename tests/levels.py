@@ -121,10 +121,10 @@ WITH_PROGRAMS = (
     "tenancy/test_real_counts.py",
     "traffic/test_faults.py",
     "traffic/test_kernel.py",
+    "traffic/test_real_api.py",
     "web/test_browser.py",
     "web/test_command.py",
     "web/test_real_api.py",
-    "traffic/test_real_api.py",
     "workers/test_as_ansible.py",
 )
 

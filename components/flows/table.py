@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
-from cluster.controllers import home
 from cluster.ceph import DAEMON_PORTS, MONITOR_PORTS
+from cluster.controllers import home
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
