@@ -64,7 +64,11 @@ def test_a_certificate_of_the_former_signer_holds_the_rotation_up(world: World) 
     assert "waiting 180 s until its pods use them" in keys.missing()
 
 
-@pytest.mark.parametrize("bundle", ["", FIRST.certificate, SECOND.certificate, BOTH + new_authority("x").certificate])
+@pytest.mark.parametrize(
+    "bundle",
+    ["", FIRST.certificate, SECOND.certificate, BOTH + new_authority("x").certificate],
+    ids=["none", "only the former", "only the signer", "one too many"],
+)
 def test_api_servers_must_have_exactly_the_authorities_of_the_ring(world: World, bundle: str) -> None:
     world.has(bundle, SECOND)
     assert "has other authorities; API servers write it" in world.keys("kubernetes-ca", SECOND, FIRST).missing()
