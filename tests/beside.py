@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Literal, Never
@@ -35,8 +36,14 @@ BUILDING = "MENAGERIE_BUILDING"
 """Environment variable with the path of a file that is locked while programs are built; only set if one is missing."""
 
 
+_WAITS = "the first target waits for the last one"
+"""What the file of LOCK says then."""
+
+
 def wait() -> None:
     """Wait until the last target has ended."""
+    if place := os.environ.get(LOCK):
+        Path(place).write_text(_WAITS)
     _wait_for(LOCK)
 
 
@@ -90,9 +97,7 @@ def main(targets: Sequence[str]) -> int:
                     cgroups.kill(folder.name)
                     return code
                 fcntl.flock(building, fcntl.LOCK_UN)
-                code = _make(first, environment)
-                give(folder, "equal")
-                other = _end_of(beside, output)
+                code, other = _ends(first, environment, beside, _Watch(folder, output, Path(lock.name)))
             except (KeyboardInterrupt, SystemExit):
                 _print_all(folder.name, output)
                 cgroups.kill(folder.name)
@@ -117,20 +122,42 @@ def _ending_on_sigterm() -> Iterator[None]:
 
 
 HANGS_S = 900.0
-"""Seconds without output after which the background hangs, once it has the CPU for itself. Its longest test takes 200 s then."""
+"""Seconds without output after which the background hangs, once nothing else runs. Its longest test takes 200 s then."""
 
 
-def _end_of(beside: subprocess.Popen[bytes], output: IO[str]) -> int:
-    """Wait until the background has ended, and return its exit code. Errors: SystemExit if it hangs."""
-    size, since = -1, time.monotonic()
-    while (code := beside.poll()) is None:
-        time.sleep(0.1)
-        if size != (now := os.fstat(output.fileno()).st_size):
-            size, since = now, time.monotonic()
-        elif time.monotonic() > since + HANGS_S:
+@dataclass
+class _Watch:
+    """Watches the background from when nothing else runs. folder: its control group. lock: the file of LOCK."""
+
+    folder: Path
+    output: IO[str]
+    lock: Path
+    size: int = -1
+    since: float = 0
+
+    def look(self, *, alone: bool) -> None:
+        """Give the background its share, alone or not. Errors: SystemExit if it hangs."""
+        if not alone and not self.lock.read_text():
+            return
+        if self.size < 0:
+            give(self.folder, "equal")
+        if self.size != (size := os.fstat(self.output.fileno()).st_size):
+            self.size, self.since = size, time.monotonic()
+        elif time.monotonic() > self.since + HANGS_S:
             print(f"what runs next to the lab hangs: no output for {HANGS_S:.0f} s", flush=True)
             raise SystemExit(1)
-    return code
+
+
+def _ends(
+    first: str, environment: Mapping[str, str], beside: subprocess.Popen[bytes], watch: _Watch
+) -> tuple[int, int]:
+    """Run the first target, and wait until the background has ended too. Return their exit codes."""
+    with _running(first, environment) as process:
+        while process.poll() is None or beside.poll() is None:
+            time.sleep(0.1)
+            if beside.returncode is None:
+                watch.look(alone=process.returncode is not None)
+    return process.returncode, beside.returncode
 
 
 def _print_all(group: str, output: IO[str]) -> None:
@@ -180,9 +207,15 @@ def is_program_missing() -> bool:
 
 
 def _make(target: str, environment: Mapping[str, str]) -> int:
+    with _running(target, environment) as process:
+        return process.wait()
+
+
+@contextmanager
+def _running(target: str, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["make", target, "--keep-going"], env=environment) as process:
         try:
-            return process.wait()
+            yield process
         except (KeyboardInterrupt, SystemExit):
             process.terminate()
             raise

@@ -81,11 +81,10 @@ def test_the_second_target_gets_a_tenth_of_the_cpu_and_the_first_can_wait_for_it
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    python = f"{sys.executable} -P -c 'from tests import beside; beside.wait()'"
     files = [f"/sys/fs/cgroup/beside-{os.getpid()}/cpu.weight", f"/sys/fs/cgroup/*/beside-{os.getpid()}/cpu.shares"]
     make(
         f"""if [ $1 = lab ]; then
-  sleep 0.2; {python}; touch {tmp_path}/lab
+  sleep 0.2; {_WAITS_FOR_LAST}; touch {tmp_path}/lab
 elif [ $1 = rest ]; then
   cat {" ".join(files)} > {tmp_path}/part 2>/dev/null
   sleep 1; [ ! -e {tmp_path}/lab ]
@@ -120,7 +119,7 @@ def test_the_last_target_can_wait_for_programs_if_one_is_missing(
 @root
 def test_a_signal_prints_what_the_last_target_printed_and_what_it_runs_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "make").write_text(
-        f"#!/bin/sh\ncase $1 in lab) exec sleep 600 ;; rest) echo of rest; touch {tmp_path}/began; sleep 601; echo end ;; esac"
+        f"#!/bin/sh\ncase $1 in lab) exec sleep 600 ;; rest) echo of rest; sleep 601 & touch {tmp_path}/began; wait ;; esac"
     )
     (tmp_path / "make").chmod(0o755)
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -145,13 +144,19 @@ waits_for_something_that_never_comes()
 """
 
 
+_WAITS_FOR_LAST = f"{sys.executable} -P -c 'from tests import beside; beside.wait()'"
+
+
 @root
+@pytest.mark.parametrize("is_over", [True, False], ids=["the first is over", "the first waits for it"])
 def test_a_last_target_that_hangs_fails_the_run_and_says_where(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], is_over: bool
 ) -> None:
     (tmp_path / "hangs.py").write_text(_HANGS)
     monkeypatch.setattr(beside, "HANGS_S", 2.0)
-    make(f"case $1 in rest) exec {sys.executable} {tmp_path}/hangs.py ;; esac")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    first = f"lab) {'exit 0' if is_over else _WAITS_FOR_LAST} ;;"
+    make(f"case $1 in {first} rest) exec {sys.executable} {tmp_path}/hangs.py ;; esac")
     with pytest.raises(SystemExit, match="1"):
         beside.main(["build", "lab", "rest"])
     out = capfd.readouterr().out
