@@ -46,11 +46,8 @@ def metrics(cluster: Cluster, connection: client.ApiClient, nodes: Sequence[clie
     rest = Rest(connection, model.ANSWER_S)
     try:
         listed = rest.snapshot(NODES)
-    except ApiStatusError as error:
-        if error.status not in _UNAVAILABLE:
-            raise
-        help_ = kubectl(cluster.name, f"get apiservice {API_SERVICE} -o yaml")
-        yield StatusItem("metrics", "API", False, f"{GROUP} answers {error.status} {error.reason}", help_)
+    except (ApiSilentError, ApiStatusError) as error:
+        yield _no_metrics(cluster, error)
         return
     measured = {item["metadata"]["name"] for item in listed.items}
     ready = {node.metadata.name for node in nodes if is_ready(node)}
@@ -70,6 +67,18 @@ def metrics(cluster: Cluster, connection: client.ApiClient, nodes: Sequence[clie
             yield _unapproved(name, [request.name for request in asked], lacks=name in silent)
     for name in (each for each in others if each not in young):
         yield StatusItem("metrics", name, False, f"has no metrics: {_why(ages.get(name))}", _look(cluster, name))
+
+
+def _no_metrics(cluster: Cluster, error: ApiSilentError | ApiStatusError) -> StatusItem:
+    """Return the line of an API without metrics. It is silent for most of a minute after a node with one of its pods went down."""
+    if isinstance(error, ApiSilentError):
+        detail = f"does not answer in {model.ANSWER_S:.0f} s"
+    elif error.status in _UNAVAILABLE:
+        detail = f"answers {error.status} {error.reason}"
+    else:
+        raise error
+    help_ = kubectl(cluster.name, f"get apiservice {API_SERVICE} -o yaml")
+    return StatusItem("metrics", "API", False, f"{GROUP} {detail}", help_)
 
 
 class Request(NamedTuple):

@@ -155,10 +155,13 @@ def test_an_api_without_metrics_is_a_line_and_nothing_else_is_asked(api: Api, se
     assert server.asked == [NODES]
 
 
-def test_a_silent_api_ends_the_part_in_time(api: Api, server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_api_of_metrics_is_a_line_and_the_rest_of_status_goes_on(
+    api: Api, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(model, "ANSWER_S", 0.2)
     server.silent.set()
     configuration = client.Configuration(host=server.url)
     configuration.retries = False
-    with pytest.raises(Exception, match="does not answer"):
-        list(metrics(api.cluster, client.ApiClient(configuration), nodes("a")))
+    (item,) = metrics(api.cluster, client.ApiClient(configuration), nodes("a"))
+    assert (item.name, item.ok, item.detail) == ("API", False, "metrics.k8s.io does not answer in 0 s")
+    assert "get apiservice v1beta1.metrics.k8s.io" in item.help
