@@ -52,6 +52,7 @@ def test_status_is_healthy_and_names_every_part(lab: Run) -> None:
         "spec",
         "operation",
         "backups",
+        "metrics",
     }
 
 

@@ -203,6 +203,22 @@ def test_the_programs_need_only_the_standard_library(config, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_programs_of_several_modules_start_without_their_docstrings(config, tmp_path):
+    packages = {Path(file.path).parent for file in config.files if file.path.endswith("/__main__.py")}
+    for file in config.files:
+        if Path(file.path).parent in packages:
+            copy = tmp_path / file.path.lstrip("/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(file.text)
+    ran = [_helped(tmp_path / str(package.parent).lstrip("/"), package.name) for package in packages]
+    assert packages and [(done.returncode, done.stderr) for done in ran] == [(0, "")] * len(packages)
+
+
+def _helped(library, package):
+    run = f"import runpy, sys; sys.path.insert(0, {str(library)!r}); sys.argv[1:] = ['--help']; runpy.run_module({package!r}, run_name='__main__')"
+    return subprocess.run([sys.executable, "-ISB", "-c", run], check=False, capture_output=True, text=True)
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
 def test_systemd_understands_the_units(config, tmp_path):
     paths = []

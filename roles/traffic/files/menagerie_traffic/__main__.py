@@ -77,7 +77,7 @@ def off(given: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="menagerie-traffic", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="menagerie-traffic", description="count packets of pods by namespace")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("run")
     verbs.add_parser("show").add_argument("--json", action="store_true")
