@@ -1,0 +1,1 @@
+"""Prometheus and VictoriaMetrics under the same faults: `python -m tests.bench.engines`."""
