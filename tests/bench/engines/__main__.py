@@ -1,44 +1,62 @@
-"""Compare engines of metrics by faults: `python -m tests.bench.engines`. As root, for a file system of limited size.
+"""Compare Prometheus with VictoriaMetrics by faults: `python -m tests.bench.engines`. Needs root, no lab, and two hours.
 
-Both get the same targets, one after the other, on a file system in memory. The figures are printed as JSON.
+Both scrape the same targets at the same time, each onto a file system in memory. When their heads are full, one fault after
+another is injected into one engine and then into the other, while the other one works on. So both have the same conditions,
+also on a busy machine; only ratios of one run mean something.
 """
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from cluster.errors import FailedError
+from cluster.metrics.sizes import memory
 from tests.bench import alone
-from tests.bench.engines import faults
-from tests.bench.engines.engine import (
-    Commands,
-    Engine,
-    prometheus,
-    prometheus_agent,
-    victoria,
-    victoria_agent,
-    wait,
-)
+from tests.bench.engines import disk, faults, pairs
+from tests.bench.engines.engine import Commands, Engine, wait
+from tests.bench.engines.faults import Bench, Figures
+from tests.bench.engines.programs import ALERT, SCRAPE_S, prometheus, prometheus_agent, victoria, victoria_agent
+from tests.bench.figures import Figure
 from tests.ports import free_port
+from tools import build
 
 COUNT, SERIES = 100, 1000
-SIZE = "1500m"
-CUT_S = 120
+FULL_S = 2700.0
+"""180 samples a series: as many as three hours have, the longest time that a head of Prometheus spans, with a scrape a minute."""
+ROUNDS = 3
+_PART = 5
+"""Replicas and agents have a fifth of the targets."""
+_SIZE_MB = 2500
+_CUT_S, _REPLICAS_S = 120.0, 300.0
+_BETWEEN_S = 20
+_AIMS = {"alerting again, s": 60.0, "either alerts again, s": 60.0, "memory, of steady": 1.2, "scrapes missed, ": 0.0}
+PROGRAMS = ("prometheus", "victoria-metrics", "vmalert", "vmagent")
+
+Fault = Callable[[Engine, Bench], Figures]
+FAULTS: Mapping[str, tuple[Fault, int]] = {
+    "killed with a full head": (faults.killed, ROUNDS),
+    "50 times all series": (faults.asked, 2),
+    "a million series": (faults.flooded, 1),
+    "a target's clock": (faults.ahead, 1),
+    "disk full": (faults.without_space, 1),
+}
+"""Fault -> how to inject it, and how often."""
 
 
 @contextmanager
 def targets(folder: Path) -> Iterator[int]:
     port = free_port()
     words = [sys.executable, "-m", "tests.bench.engines.targets", str(port), str(folder), str(COUNT), str(SERIES)]
+    (folder / "down").write_text("0")
     with subprocess.Popen(words) as process:
         try:
             yield port
@@ -46,95 +64,111 @@ def targets(folder: Path) -> Iterator[int]:
             process.terminate()
 
 
-@contextmanager
-def disk(folder: Path) -> Iterator[None]:
-    """Mount a file system of limited size."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
+class Results:
+    """Figures by fault, name and engine, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str, str], list[float]] = {}
+
+    def add(self, fault: str, engine: str, figures: Figures) -> None:
+        alone.say(f"{fault}, {engine}: {figures}")
+        for name, value in figures.items():
+            self._values.setdefault((fault, name, engine), []).append(value)
+
+    def figures(self) -> list[Figure]:
+        return [
+            Figure(
+                f"{fault}: {name.partition(', ')[0]} [{engine}]",
+                name.partition(", ")[2],
+                tuple(values),
+                _AIMS.get(name),
+            )
+            for (fault, name, engine), values in self._values.items()
+        ]
 
 
-def cpu_s(engine: Engine) -> float:
-    """Return the CPU seconds of its processes (proc(5), stat: utime and stime in ticks of 10 ms)."""
-    stats = [Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split() for each in engine.running]
-    return sum(int(each[11]) + int(each[12]) for each in stats) / 100
-
-
-def measure(engine: Engine, folder: Path, full_s: float) -> dict[str, object]:
-    """Run an engine until its head is full, then through all faults."""
-    (folder / "down").write_text("0")
-    (folder / "alerts").unlink(missing_ok=True)
-    began = time.monotonic()
-    engine.start()
-    results: dict[str, object] = {"first alert, s": wait(lambda: faults.is_alerting(folder), 120)}
-    time.sleep(full_s)
-    samples = engine.value("sum(count_over_time(scrape_samples_scraped[1d]))") * SERIES
-    usual = faults.steady(engine, 30)
-    results |= {
-        "samples": samples,
-        "steady memory, MB": usual / 1e6,
-        "CPU, s per million samples": cpu_s(engine) / samples * 1e6,
-        "disk, MB": sum(file.stat().st_size for file in engine.data.rglob("*") if file.is_file()) / 1e6,
-        "minutes": (time.monotonic() - began) / 60,
+def measure(paths: Mapping[str, Path], full_s: float) -> list[Figure]:
+    """Run both engines through all faults."""
+    made = {
+        "prometheus": prometheus(paths["prometheus"]),
+        "victoria": victoria(paths["victoria-metrics"], paths["vmalert"]),
     }
-    for name, run in faults.MEASURES.items():
-        alone.say(f"{engine.name}: {name}")
-        results[name] = run(engine, folder, usual)
-        alone.say(f"  {results[name]}")
-        time.sleep(15)
-    return results
+    results = Results()
+    with tempfile.TemporaryDirectory(prefix="menagerie-engines-") as folder, targets(Path(folder)) as port:
+        place = Path(folder)
+        _alone(place, port, made, full_s, results)
+        for name, commands in made.items():
+            results.add("both replicas killed", name, _replicas(place, port, name, commands))
+        agents = {
+            "prometheus": (prometheus_agent, paths["prometheus"]),
+            "victoria": (victoria_agent, paths["vmagent"]),
+        }
+        for name, (of, program) in agents.items():
+            central = _engine(place, port, f"{name}-central", 0, made[name])
+            agent = _engine(place, port, f"{name}-agent", COUNT // _PART, of(program, central))
+            results.add("agent cut off", name, pairs.cut_off(agent, central, Bench(place, 0, 0), _CUT_S))
+    return results.figures()
+
+
+def _engine(place: Path, port: int, name: str, count: int, commands: Commands) -> Engine:
+    return Engine(name, place / name, port, count, commands, int(memory(max(count, 20) * SERIES) * 0.9))
+
+
+def _alone(place: Path, port: int, made: Mapping[str, Commands], full_s: float, results: Results) -> None:
+    """Run both engines at the same time; fill their heads, then inject each fault into one after the other."""
+    engines = [_engine(place, port, name, COUNT, commands) for name, commands in made.items()]
+    with ExitStack() as stack:
+        for engine in engines:
+            stack.enter_context(disk.limited(engine.disk, _SIZE_MB))
+            stack.callback(engine.stop, kill=True)
+        benches = {engine.name: _fill(engine, place) for engine in engines}
+        time.sleep(full_s)
+        for engine in engines:
+            usual = faults.steady(engine, 30)
+            benches[engine.name] = Bench(place, usual, memory(COUNT * SERIES))
+            results.add("steady", engine.name, _usual(engine, usual))
+        for fault, (inject, rounds) in FAULTS.items():
+            for _ in range(rounds):
+                for engine in engines:
+                    results.add(fault, engine.name, inject(engine, benches[engine.name]))
+                    time.sleep(_BETWEEN_S)
+
+
+def _fill(engine: Engine, place: Path) -> Bench:
+    engine.start()
+    if wait(lambda: faults.is_alerting(place, engine), 180) is None:
+        log = Path(f"{engine.folder}.log").read_text(errors="replace")[-2000:]
+        raise FailedError(f"{engine.name} has not sent {ALERT} within 3 minutes of its start: {log}", code="bench")
+    return Bench(place, 1, 1)
+
+
+def _usual(engine: Engine, usual: float) -> Figures:
+    samples = engine.value("sum(count_over_time(scrape_samples_scraped[1d]))") * SERIES
+    return {
+        "samples, million": samples / 1e6,
+        "samples a series, ": samples / SERIES / COUNT,
+        "memory, MB": usual / 1e6,
+        "memory a series, bytes": usual / COUNT / SERIES,
+        "CPU of a million samples, s": engine.cpu_s() / samples * 1e6,
+        "disk of a sample, bytes": engine.disk_bytes / samples,
+        "scrapes missed, ": faults.lacking(engine, time.time() - 300, time.time() - 2 * SCRAPE_S),
+    }
+
+
+def _replicas(place: Path, port: int, name: str, commands: Commands) -> Figures:
+    pair = [_engine(place, port, f"{name}-{letter}", COUNT // _PART, commands) for letter in "ab"]
+    return pairs.replicas_lost(pair, Bench(place, 1, 1), _REPLICAS_S)
 
 
 def main(
-    prometheus_program: Annotated[Path, typer.Option("--prometheus")],
-    database: Annotated[Path, typer.Option("--victoria-metrics")],
-    evaluator: Annotated[Path, typer.Option("--vmalert")],
-    forwarder: Annotated[Path, typer.Option("--vmagent")],
-    full_s: Annotated[
-        float, typer.Option(help="Seconds of scrapes, 100,000 series a second, before the first fault.")
-    ] = 240,
+    full_s: Annotated[float, typer.Option(help="Seconds of scrapes before the first fault.")] = FULL_S,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Compare two engines by the faults that they must survive."""
-    made = {
-        "prometheus": prometheus(prometheus_program.resolve()),
-        "victoria": victoria(database.resolve(), evaluator.resolve()),
-    }
-    results: dict[str, dict[str, object]] = {}
-    with tempfile.TemporaryDirectory() as place, targets(Path(place)) as port:
-        for name, commands in made.items():
-            folder = Path(place) / name
-            with disk(folder):
-                engine = Engine(name, folder, port, COUNT, commands)
-                try:
-                    results[name] = measure(engine, Path(place), full_s)
-                finally:
-                    engine.stop(kill=True)
-                    alone.say((folder / "log").read_text(errors="replace")[-3000:])
-        for name, result in _cut_off(Path(place), port, made, prometheus_program.resolve(), forwarder.resolve()):
-            results[name]["site cut off"] = result
-    print(json.dumps(results, indent=2))
-
-
-def _cut_off(
-    place: Path, port: int, made: Mapping[str, Commands], prometheus_program: Path, forwarder: Path
-) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Yield, for each engine, what an agent keeps while the engine is away."""
-    agents = {"prometheus": (prometheus_agent, prometheus_program), "victoria": (victoria_agent, forwarder)}
-    (place / "down").write_text("")
-    for name, commands in made.items():
-        with disk(place / f"{name}-cut"):
-            central = Engine("central", place / f"{name}-cut/central", port, 0, commands)
-            of, program = agents[name]
-            agent = Engine("agent", place / f"{name}-cut/agent", port, COUNT // 5, of(program, central))
-            try:
-                yield name, faults.cut_off(agent, central, CUT_S)
-            finally:
-                agent.stop(kill=True)
-                central.stop(kill=True)
+    disk.enter_own_mounts("tests.bench.engines")
+    paths = build.ensure(PROGRAMS)
+    alone.run(lambda say: measure(paths, full_s), as_json=as_json)
 
 
 if __name__ == "__main__":
-    alone.command(main)
+    alone.command(main, FailedError)

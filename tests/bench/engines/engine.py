@@ -1,75 +1,99 @@
-"""The two engines as processes: their settings, and what both answer in Prometheus' HTTP API."""
+"""One engine of metrics as processes that are started again when they end, and its HTTP API, which is Prometheus' in both."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import threading
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from tests.bench.engines.scrapes import Samples, parsed
 from tests.ports import free_port
 
 Commands = Callable[["Engine"], list[list[str]]]
-SCRAPE_S, EVALUATE_S = 1, 5
-SAMPLE_LIMIT = 20_000
-ALERT = "TargetDown"
-
-
-def scrape_config(port: int, count: int) -> dict[str, Any]:
-    """Return a scrape of all targets. Both engines read this form."""
-    targets = [
-        {"targets": [f"127.0.0.1:{port}"], "labels": {"__metrics_path__": f"/t/{number}", "target": f"t{number}"}}
-        for number in range(count)
-    ]
-    job = {"job_name": "bench", "scrape_timeout": "1s", "sample_limit": SAMPLE_LIMIT, "static_configs": targets}
-    return {"global": {"scrape_interval": f"{SCRAPE_S}s"}, "scrape_configs": [job]}
-
-
-RULES = {"groups": [{"name": "bench", "interval": f"{EVALUATE_S}s", "rules": [{"alert": ALERT, "expr": "up == 0"}]}]}
+BACK_OFF_S = 5.0
+"""A process that ends is started again after this time."""
 
 
 @dataclass
 class Engine:
-    """One engine. programs: names of its programs -> files. data: its folder."""
+    """An engine. targets_port, count: where its targets listen, and how many it scrapes. memory_limit: bytes for Go's heap."""
 
     name: str
     folder: Path
     targets_port: int
     count: int
     commands: Commands
+    memory_limit: int
     port: int = field(default_factory=free_port)
-    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    restarts: int = 0
+    _commands: list[list[str]] = field(default_factory=list)
+    _running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    _is_up: threading.Event = field(default_factory=threading.Event)
+    _keeper: threading.Thread | None = None
+
+    @property
+    def disk(self) -> Path:
+        """Where a file system of limited size may be mounted."""
+        return self.folder / "disk"
 
     @property
     def data(self) -> Path:
-        return self.folder / "data"
+        return self.disk / "data"
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(file.stat().st_size for file in self.data.rglob("*") if file.is_file())
 
     def start(self) -> None:
         self.data.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "log").open("ab") as log:
-            self.running = [
-                subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder) for command in self.commands(self)
-            ]
+        self._commands = self.commands(self)
+        self._running = [self._run(command) for command in self._commands]
+        self._is_up.set()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
+
+    def _run(self, command: list[str]) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "GOMEMLIMIT": str(self.memory_limit)}
+        with Path(f"{self.folder}.log").open("ab") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment)
+
+    def _keep(self) -> None:
+        while self._is_up.is_set():
+            for place, process in enumerate(self._running):
+                if process.poll() is not None:
+                    time.sleep(BACK_OFF_S)
+                    if not self._is_up.is_set():
+                        return
+                    self._running[place] = self._run(self._commands[place])
+                    self.restarts += 1
+            time.sleep(0.2)
 
     def stop(self, *, kill: bool = False) -> None:
-        for process in self.running:
+        self._is_up.clear()
+        for process in self._running:
             process.kill() if kill else process.terminate()
-        for process in self.running:
+        for process in self._running:
             process.wait(120)
-
-    def is_running(self) -> bool:
-        return all(process.poll() is None for process in self.running)
+        if self._keeper:
+            self._keeper.join()
 
     def memory(self) -> int:
-        """Return the anonymous memory of its processes in bytes, which the kernel cannot reclaim."""
-        return sum(_anonymous(process.pid) for process in self.running)
+        """Return the anonymous memory of its processes in bytes, which the kernel can't reclaim."""
+        return sum(_anonymous(process.pid) for process in self._running)
+
+    def cpu_s(self) -> float:
+        """Return the CPU seconds of its processes (proc(5), stat: utime and stime in ticks of 10 ms)."""
+        stats = [Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split() for each in self._running]
+        return sum(int(each[11]) + int(each[12]) for each in stats) / 100
 
     def get(self, path: str, query: Mapping[str, str], timeout_s: float = 60) -> Any:
         url = f"http://127.0.0.1:{self.port}{path}?{urllib.parse.urlencode(query)}"
@@ -81,12 +105,10 @@ class Engine:
         result = self.get("/api/v1/query", {"query": query} | ({"time": str(at)} if at else {}))["data"]["result"]
         return float(result[0]["value"][1]) if result else 0.0
 
-    def missed(self, began: float, ended: float, but: int = 0) -> float:
-        """Return how many scrapes lack between two times. but: targets that were told to fail."""
-        seconds = int(ended - began)
-        have = self.value(f"sum(count_over_time(up[{seconds}s]))", ended)
-        failed = have - self.value(f"sum(sum_over_time(up[{seconds}s]))", ended)
-        return self.count * seconds / SCRAPE_S - have + max(0.0, failed - but * seconds / SCRAPE_S)
+    def samples(self, selector: str, began: float, ended: float) -> Samples:
+        """Return the samples of a selector between two times, by the label `target`."""
+        query = {"query": f"{selector}[{int(ended - began)}s]", "time": str(ended)}
+        return parsed(self.get("/api/v1/query", query)["data"]["result"])
 
 
 def _anonymous(pid: int) -> int:
@@ -97,104 +119,12 @@ def _anonymous(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
-def prometheus(program: Path) -> Commands:
-    """Return the command of Prometheus, which also evaluates rules."""
-
-    def commands(engine: Engine) -> list[list[str]]:
-        alertmanager = {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{engine.targets_port}"]}]}]}
-        config = scrape_config(engine.targets_port, engine.count)
-        config |= {"rule_files": ["rules.yaml"], "alerting": alertmanager}
-        _write(engine.folder, config)
-        flags = {
-            "config.file": "config.yaml",
-            "storage.tsdb.path": "data",
-            "web.listen-address": f"127.0.0.1:{engine.port}",
-            "query.timeout": "10s",
-            "query.max-concurrency": "8",
-            "query.max-samples": "10000000",
-            "web.max-connections": "512",
-        }
-        words = [f"--{key}={value}" for key, value in flags.items()]
-        return [[str(program), "--web.enable-remote-write-receiver", *words]]
-
-    return commands
-
-
-def victoria(database: Path, evaluator: Path) -> Commands:
-    """Return the commands of VictoriaMetrics, and of vmalert next to it."""
-
-    def commands(engine: Engine) -> list[list[str]]:
-        _write(engine.folder, scrape_config(engine.targets_port, engine.count))
-        url = f"http://127.0.0.1:{engine.port}"
-        flags = {
-            "promscrape.config": "config.yaml",
-            "storageDataPath": "data",
-            "httpListenAddr": f"127.0.0.1:{engine.port}",
-            "retentionPeriod": "15d",
-            "search.maxQueryDuration": "10s",
-            "search.maxConcurrentRequests": "8",
-            "search.maxSeries": "30000",
-            "search.latencyOffset": "0s",
-            "storage.minFreeDiskSpaceBytes": "20MB",
-            "memory.allowedBytes": "512MB",
-            "promscrape.maxScrapeSize": "16MB",
-        }
-        alert = {
-            "rule": "rules.yaml",
-            "datasource.url": url,
-            "notifier.url": f"http://127.0.0.1:{engine.targets_port}",
-            "httpListenAddr": f"127.0.0.1:{free_port()}",
-        }
-        return [
-            [str(database), *(f"-{key}={value}" for key, value in flags.items())],
-            [str(evaluator), *(f"-{key}={value}" for key, value in alert.items())],
-        ]
-
-    return commands
-
-
-def prometheus_agent(program: Path, central: Engine) -> Commands:
-    """Return the command of Prometheus as an agent, which writes to another one."""
-
-    def commands(engine: Engine) -> list[list[str]]:
-        config = scrape_config(engine.targets_port, engine.count)
-        _write(engine.folder, config | {"remote_write": [{"url": f"http://127.0.0.1:{central.port}/api/v1/write"}]})
-        words = [
-            "--config.file=config.yaml",
-            "--storage.agent.path=data",
-            f"--web.listen-address=127.0.0.1:{engine.port}",
-        ]
-        return [[str(program), "--agent", *words]]
-
-    return commands
-
-
-def victoria_agent(program: Path, central: Engine) -> Commands:
-    """Return the command of vmagent, which writes to VictoriaMetrics."""
-
-    def commands(engine: Engine) -> list[list[str]]:
-        _write(engine.folder, scrape_config(engine.targets_port, engine.count))
-        url = f"http://127.0.0.1:{central.port}/api/v1/write"
-        words = ["-promscrape.config=config.yaml", "-remoteWrite.tmpDataPath=data", f"-remoteWrite.url={url}"]
-        return [[str(program), *words, f"-httpListenAddr=127.0.0.1:{engine.port}"]]
-
-    return commands
-
-
-def _write(folder: Path, config: Mapping[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(dict(config)))
-    (folder / "rules.yaml").write_text(yaml.safe_dump(RULES))
-
-
 def wait(true: Callable[[], object], seconds: float, every_s: float = 0.2) -> float | None:
     """Return the seconds until something is true; None if it is not within `seconds`. Errors of HTTP count as false."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
-        try:
+        with suppress(OSError):
             if true():
                 return time.monotonic() - began
-        except OSError:
-            pass
         time.sleep(every_s)
     return None

@@ -1,8 +1,8 @@
-"""Made-up targets of a scrape, and a receiver of alerts: `python -m tests.bench.engines.targets PORT TARGETS SERIES`.
+"""Made-up targets of a scrape, and a receiver of alerts: `python -m tests.bench.engines.targets PORT FOLDER TARGETS SERIES`.
 
-GET /t/<number> has SERIES series whose values change from scrape to scrape. A target fails while the file `down` of the folder
-has its number, and has a million series while the file `flood` has it. POST of alerts in Alertmanager's form
-(/api/v2/alerts) adds a line to `alerts`: seconds since the epoch, and the names of alerts.
+GET /t/<number> has SERIES series whose values change from scrape to scrape. Files of the folder hold numbers of targets: those of
+`down` fail, those of `flood` have a million series (those of target 1), and those of `ahead` write timestamps 300 s ahead of the clock. A POST of
+alerts in Alertmanager's form to /<engine>/api/v2/alerts adds a line to `alerts-<engine>`: seconds since the epoch, and names.
 """
 
 from __future__ import annotations
@@ -10,40 +10,49 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 FLOOD = 1_000_000
 VARIANTS = 10
+AHEAD_S = 300
 
 
-def body(number: int, series: int, variant: int) -> bytes:
-    """Return the text of a target: counters, each with a label that only it has."""
-    lines = (
-        f'bench_bytes_total{{host="t{number}",device="device-{index}",direction="receive"}} {index * 1000 + variant * 7919}'
-        for index in range(series)
-    )
-    return ("\n".join(lines) + "\n").encode()
+def lines(number: int, series: int, variant: int) -> Iterator[str]:
+    """Yield the samples of a target: counters, each with a label that only it has."""
+    for index in range(series):
+        labels = f'host="t{number}",device="device-{index}",direction="receive"'
+        yield f"bench_bytes_total{{{labels}}} {index * 1000 + variant * 7919}"
+
+
+def body(number: int, series: int, variant: int, at_ms: int | None = None) -> bytes:
+    """Return the page of a target. at_ms: a timestamp of all samples."""
+    end = "\n" if at_ms is None else f" {at_ms}\n"
+    return "".join(line + end for line in lines(number, series, variant)).encode()
 
 
 class Targets:
-    def __init__(self, folder: Path, count: int, series: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, count: int, series: int, *, flood: bool = False) -> None:
+        self.folder, self.series = folder, series
         self.bodies = [[body(number, series, variant) for variant in range(VARIANTS)] for number in range(count)]
-        self.flood = b""
+        # Made before the first scrape: it takes seconds, and other targets would not answer meanwhile.
+        self.flood = body(1, FLOOD, 0) if flood else b""
 
-    def is_in(self, name: str, number: int) -> bool:
+    def has(self, name: str, number: int) -> bool:
         file = self.folder / name
         return file.exists() and str(number) in file.read_text().split()
 
     def text(self, number: int) -> bytes | None:
         """Return what the target answers now; None while it fails."""
-        if self.is_in("down", number):
+        now = time.time()
+        if self.has("down", number):
             return None
-        if self.is_in("flood", number):
-            self.flood = self.flood or body(number, FLOOD, 0)
+        if self.has("flood", number):
             return self.flood
-        return self.bodies[number][int(time.time()) % VARIANTS]
+        if self.has("ahead", number):
+            return body(number, self.series, int(now) % VARIANTS, int((now + AHEAD_S) * 1000))
+        return self.bodies[number][int(now) % VARIANTS]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -57,7 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         names = {alert["labels"]["alertname"] for alert in alerts}
-        with (self.targets.folder / "alerts").open("a") as file:
+        engine = self.path.split("/")[1]
+        with (self.targets.folder / f"alerts-{engine}").open("a") as file:
             file.write(f"{time.time()} {' '.join(sorted(names))}\n")
         self._answer(200, b"")
 
@@ -66,15 +76,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        try:
+            self.wfile.write(text)
+        except OSError:  # An engine stops reading a page that is too large.
+            self.close_connection = True
 
     def log_message(self, *_: object) -> None:
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, *_: object) -> None:
+        """An engine that is killed breaks its connections."""
+
+
 def main(port: str, folder: str, count: str, series: str) -> None:
-    _Handler.targets = Targets(Path(folder), int(count), int(series))
-    ThreadingHTTPServer(("127.0.0.1", int(port)), _Handler).serve_forever()
+    _Handler.targets = Targets(Path(folder), int(count), int(series), flood=True)
+    _Server(("127.0.0.1", int(port)), _Handler).serve_forever()
 
 
 if __name__ == "__main__":

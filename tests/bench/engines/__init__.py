@@ -1,1 +1,0 @@
-"""Prometheus and VictoriaMetrics under the same faults: `python -m tests.bench.engines`."""
