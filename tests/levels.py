@@ -96,6 +96,7 @@ WITH_PROGRAMS = (
     "control_plane/test_serving_certificates.py",
     "inventories/test_run.py",
     "lab_unit/test_buckets.py",
+    "monitoring/test_by_prometheus.py",
     "operations/bundles",
     "operations/test_node_labels.py",
     "operations/test_upgrade_releases.py",

@@ -14,7 +14,7 @@ from typing import Literal
 
 from cluster.errors import FailedError
 from cluster.locks import locked
-from tools import cache, carried, golang, manifest, releases
+from tools import added, cache, carried, golang, manifest, releases
 from tools.manifest import Module
 from tools.releases import ReleaseFile
 
@@ -181,10 +181,12 @@ def _go_name(module: Module, program: str) -> str:
     return f"{name}.test" if program in module.tests else name
 
 
-def commands(module: Module, programs: Iterable[str], go: golang.Go, output: Path) -> list[list[str]]:
-    """Return the go commands that build some programs of a module: one for programs, one for tests."""
+def commands(
+    module: Module, programs: Iterable[str], go: golang.Go, output: Path, more: Iterable[str] = ()
+) -> list[list[str]]:
+    """Return the go commands that build some programs of a module: one for programs, one for tests. more: further flags."""
     tags = [f"-tags={','.join(module.tags)}"] if module.tags else []
-    flags = ["-trimpath", "-buildvcs=false", "-v", *tags, "-ldflags", module.linker_flags(), "-o", f"{output}/"]
+    flags = ["-trimpath", "-buildvcs=false", "-v", *tags, *more, "-ldflags", module.linker_flags(), "-o", f"{output}/"]
     names = list(programs)
     tests = [module.programs[name] for name in names if name in module.tests]
     others = [module.programs[name] for name in names if name not in module.tests]
@@ -203,7 +205,7 @@ def _run_go(
 
     report(start)
     lines: list[str] = []
-    for command in commands(module, programs, go, output):
+    for command in commands(module, programs, go, output, added.flags(module, go, output)):
         pauses = iter(golang.PAUSES_S)
         while _run(command, module, go, lock, lines, report_line):
             log.write_text("\n".join(lines) + "\n")

@@ -23,11 +23,14 @@ def ensure(name: str) -> Path:
         raise LookupError(f"tools/programs.toml has no file {name}")
     go = golang.find(module.go)
     golang.install(go)
-    return Path(json.loads(_downloaded(name, module, go))["Dir"]) / module.files[name]
+    return downloaded(module, go) / module.files[name]
 
 
-def _downloaded(name: str, module: Module, go: golang.Go) -> str:
-    """Download the module; return Go's JSON about it."""
+def downloaded(module: Module, go: golang.Go) -> Path:
+    """Return the folder of the pinned module in Go's module cache; Go checks it against go.sum.
+
+    Raises FailedError with Go's message when the module is not available.
+    """
     pauses = iter(golang.PAUSES_S)
     while True:
         result = subprocess.run(
@@ -35,11 +38,11 @@ def _downloaded(name: str, module: Module, go: golang.Go) -> str:
             cwd=module.folder, env=go.environment(module.cgo), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
         )  # fmt: skip
         if not result.returncode:
-            return result.stdout
+            return Path(json.loads(result.stdout)["Dir"])
         output = f"{result.stderr}{result.stdout}".strip()
         pause = next(pauses, None) if golang.is_transient(output) else None
         if pause is None:
-            raise FailedError(f"{name} of {module.pin} {module.version} cannot be fetched: {output}", code="programs")
+            raise FailedError(f"{module.pin} {module.version} cannot be fetched: {output}", code="programs")
         time.sleep(pause)
 
 

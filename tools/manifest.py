@@ -23,6 +23,7 @@ class Module:
     `programs`: name -> Go package; names end with @ and the version if another module builds programs with the same names.
     `tests`: programs that are tests of their package. `releases`: name -> the project's file, as host/path or
     host/path#member of that archive. `files`: name -> path in the module `pin`, used unchanged (tools/files.py).
+    `adds`: path in the module `pin` -> text, of files that its programs embed and only its releases have (tools/added.py).
     `unasked`: false if it is built only on request.
     """
 
@@ -38,6 +39,7 @@ class Module:
     cgo: bool = False
     static: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
+    adds: Mapping[str, str] = field(default_factory=dict)
     pin: str = ""
     unasked: bool = True
     tests: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ class Module:
         """Return the key of a built program: 16 hex digits over everything that its bytes depend on."""
         options = [self.programs[program], self.linker_flags(), list(self.tags), self.cgo]
         options += ["test"] if program in self.tests else []
+        options += [sorted(self.adds.items())] if self.adds else []
         sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
         return cache.digest(*sources, json.dumps(options), go_version, architecture)[:16]
 

@@ -22,7 +22,7 @@ def rule_file(cluster: Cluster, *, closed: bool = False) -> Object:
     """Return the content of a rule file. closed: see `components.monitoring.alerts.groups`."""
     recorded = [{"record": each.name, "expr": each.expr} for each in RECORDINGS]
     alerting = [
-        {"name": f"menagerie-{name}", "interval": _EVERY, "rules": [_rule(alert, cluster.name) for alert in alerts]}
+        {"name": f"menagerie-{name}", "interval": _EVERY, "rules": [rule(alert, cluster.name) for alert in alerts]}
         for name, alerts in groups(cluster, closed=closed).items()
         if alerts
     ]
@@ -31,7 +31,7 @@ def rule_file(cluster: Cluster, *, closed: bool = False) -> Object:
     }
 
 
-def _rule(alert: Alert, cluster: str) -> Object:
+def rule(alert: Alert, cluster: str) -> Object:
     """Return an alerting rule. The label `cluster` tells clusters apart that share an Alertmanager."""
     return {
         "alert": alert.name,

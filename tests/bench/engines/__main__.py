@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -59,6 +60,8 @@ def targets(folder: Path) -> Iterator[int]:
     (folder / "down").write_text("0")
     with subprocess.Popen(words) as process:
         try:
+            if wait(lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/t/1").read(), 600) is None:
+                raise FailedError("the targets do not answer", code="bench")
             yield port
         finally:
             process.terminate()
@@ -136,9 +139,9 @@ def _alone(place: Path, port: int, made: Mapping[str, Commands], full_s: float, 
 
 def _fill(engine: Engine, place: Path) -> Bench:
     engine.start()
-    if wait(lambda: faults.is_alerting(place, engine), 180) is None:
+    if wait(lambda: faults.is_alerting(place, engine), 600) is None:
         log = Path(f"{engine.folder}.log").read_text(errors="replace")[-2000:]
-        raise FailedError(f"{engine.name} has not sent {ALERT} within 3 minutes of its start: {log}", code="bench")
+        raise FailedError(f"{engine.name} has not sent {ALERT} within 10 minutes of its start: {log}", code="bench")
     return Bench(place, 1, 1)
 
 

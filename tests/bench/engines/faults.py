@@ -101,10 +101,12 @@ def killed(engine: Engine, bench: Bench) -> Figures:
         began = time.monotonic()
         engine.start()
         alerting = wait(lambda: is_alerting(bench.place, engine), 300)
+        cpu = engine.cpu_s()
         time.sleep(max(0.0, 90 - (time.monotonic() - began)))
     after, around = _times(engine, at), (at - 60, at + 80)
     return {
         "alerting again, s": _or(alerting, 300),
+        "CPU until then, s": cpu,
         **peak.figures(bench),
         "samples of the last minute lost, ": before - len(after),
         "pause of scrapes, s": longest_pause(engine.samples(_UP, *around), *around),
