@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cluster.audit.evidence import Kind
 from cluster.files import HostFile
+from cluster.programs import without_words
 
 _HOST = Path(__file__).resolve().parent / "host"
 MODULE = "menagerie_evidence"
@@ -14,7 +15,7 @@ MODULE = "menagerie_evidence"
 
 def collector() -> HostFile:
     """Return the collector as a file for agents and programs on the host."""
-    return HostFile(f"/usr/local/lib/menagerie/{MODULE}.py", (_HOST / "evidence.py").read_text())
+    return HostFile(f"/usr/local/lib/menagerie/{MODULE}.py", without_words((_HOST / "evidence.py").read_text()))
 
 
 def collect_command(kind: Kind) -> tuple[str, ...]:
