@@ -13,6 +13,7 @@ from network.addresses import ROLES, AddressPlan
 
 _FIRST_LOCAL_PORT = 2383
 _FIRST_AGENT_PORT = _FIRST_LOCAL_PORT + 4 * len(ROLES)
+_FIRST_RELAY_PORT = _FIRST_AGENT_PORT + 2 * len(ROLES) + 1
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,14 @@ def http_port(cluster: Cluster, role: RoleName) -> int:
 def agent_port(cluster: Cluster) -> int:
     """Return the TCP port of the agent on every member's host: 2391, or the next one that no etcd of the cluster uses."""
     return next(port for port in range(_FIRST_AGENT_PORT, 65536) if port not in _taken(cluster))
+
+
+def relay_port(cluster: Cluster) -> int:
+    """Return the TCP port of metrics-relay on members' hosts and API servers: 2396, or the next one that no etcd of the cluster uses.
+
+    The agent never gets it: four ports of etcds can be in the agent's way at most.
+    """
+    return next(port for port in range(_FIRST_RELAY_PORT, 65536) if port not in _taken(cluster))
 
 
 def _taken(cluster: Cluster) -> set[int]:

@@ -8,8 +8,9 @@ a lock in the etcd itself, and only while all others are healthy.
 from __future__ import annotations
 
 from cluster.files import Consumer, Program, Refresh
+from cluster.metrics.relay import pool
 from cluster.spec import Cluster, RoleName
-from etcd import agent
+from etcd import agent, relay
 from etcd.flags import pki_dir
 from etcd.members import Member, members
 from etcd.templates import unit_name
@@ -49,5 +50,10 @@ def refresh(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPla
         before=(*etcdctl(others, *files), "endpoint", "health") if others else (),
         ready=(*program, "endpoint", "health"),
     )
-    own = Program(unit_name(role), (ETCD,))
-    return Refresh((consumer,), program, role, programs=(own, agent.program()))
+    own, is_relayed = Program(unit_name(role), (ETCD,)), bool(pool(cluster))
+    return Refresh(
+        (consumer, *((relay.consumer(),) if is_relayed else ())),
+        program,
+        role,
+        programs=(own, agent.program(), *((relay.program(),) if is_relayed else ())),
+    )

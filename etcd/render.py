@@ -21,7 +21,7 @@ from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.audit import programs
 from cluster.files import Disk, Download, HostConfig, HostFile, Refresh, SecretRef
 from cluster.spec import Cluster, RoleName
-from etcd import agent, backups
+from etcd import agent, backups, relay
 from etcd.flags import flags, pki_dir
 from etcd.members import client_urls, data_dir, member, members
 from etcd.refreshing import refresh
@@ -50,10 +50,12 @@ def host_config(
         start=(unit_name(role),),
         refresh=refresh(cluster, role, member_name, plan),
     )
+    host = member(cluster, role, member_name, plan).host
     return merge(
-        agent.host_config(cluster, member(cluster, role, member_name, plan).host, plan),
+        agent.host_config(cluster, host, plan),
         own,
         backups.host_config(cluster, role, member_name, plan, source),
+        relay.host_config(cluster, host, plan),
     )
 
 

@@ -86,7 +86,8 @@ def secrets(
     own: Values = {API_SERVERS: {**pki.for_api_server()}}
     for role in ROLES:
         for member in members(cluster, role, plan):
-            own.setdefault(member.host, {}).update(pki.for_member(member.name))
+            values = pki.for_member(member.name) | pki.for_etcd_host(member.host)
+            own.setdefault(member.host, {}).update(values)
     for host, values in backups.items():
         own[host].update(values)
     if cluster.spec.region_pools:

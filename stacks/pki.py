@@ -1,6 +1,6 @@
 """The cluster's keys: one authority each for Kubernetes, kubelets' serving certificates, the front proxy and every etcd.
 
-This module decides by name what each host may read (see `Pki.for_api_server`, `Pki.for_member`); the provider's secret
+This module decides by name what each host may read (see `Pki.for_api_server`, `Pki.for_member`, …); the provider's secret
 store delivers it. Each key belongs to a key ring (`cluster.key_rings`), whose state is in the stack's configuration.
 Generations are hidden from other modules: a value may hold several, the active one first.
 """
@@ -15,8 +15,11 @@ from dataclasses import dataclass
 import pulumi
 
 from cluster.key_rings import COMMON_NAMES, FORMER, RINGS, Ring, RingName, key_name, ring_key
+from cluster.metrics import relay
 from cluster.spec import Cluster, RoleName
-from components.control_plane import metrics, metrics_keys
+from components.control_plane import metrics, metrics_keys, metrics_relay, scraper
+from components.control_plane.host import scraping
+from etcd import relay as etcd_relay
 from etcd.members import Member, members
 from network.addresses import ROLES, AddressPlan
 from stacks import certificates
@@ -88,6 +91,13 @@ class Pki(pulumi.ComponentResource):
             Request("metrics-server", dns_names=(metrics.HOST,), usages=("server",)),
             child,
         )
+        client = Request(scraper.USER, dns_names=(relay.SCRAPER,), usages=("client",))
+        self.scraper = Certificate("scraper", self.kubernetes.at_work, client, child)
+        self.relay_of_api_servers = self._relay(relay.NAME, child, scraper.API_SERVERS)
+        self.relays = {
+            host.name: self._relay(f"{host.name}-{relay.NAME}", child, host.name, str(host.address))
+            for host in dict.fromkeys(host for role in ROLES for host in plan.etcd[role])
+        }
         admin = Request("menagerie-operator", ("kubeadm:cluster-admins",), usages=("client",), days=ADMIN_DAYS)
         self.admin = Certificate("operator", self.kubernetes.at_work, admin, child)
         admin_etcd = Request("menagerie-operator", usages=("client",), days=ADMIN_DAYS)
@@ -98,6 +108,11 @@ class Pki(pulumi.ComponentResource):
             for member in members(cluster, role, plan)
         }
         self.register_outputs({})
+
+    def _relay(self, name: str, opts: pulumi.ResourceOptions, dns_name: str, *addresses: str) -> Certificate:
+        """Return the certificate of metrics-relay on one host, or on all API servers. Only the scraper verifies it."""
+        request = Request(relay.NAME, dns_names=(dns_name,), addresses=addresses, usages=("server",))
+        return Certificate(name, self.kubernetes.at_work, request, opts)
 
     def _authority(self, ring: RingName, opts: pulumi.ResourceOptions) -> Authorities:
         """Return the authorities of a ring. Protects only the active one; otherwise old ones could never be removed.
@@ -174,6 +189,10 @@ class Pki(pulumi.ComponentResource):
             "etcd-client.key": self.etcd_client.private_key,
             metrics_keys.CERTIFICATE: self.metrics_server.certificate,
             metrics_keys.KEY: self.metrics_server.private_key,
+            scraping.CERTIFICATE: self.scraper.certificate,
+            scraping.KEY: self.scraper.private_key,
+            metrics_relay.CERTIFICATE: self.relay_of_api_servers.certificate,
+            metrics_relay.KEY: self.relay_of_api_servers.private_key,
             "encryption-config.yaml": encryption.apply(
                 lambda keys: encryption_config({int(number): keys[number] for number in order})
             ),
@@ -186,6 +205,16 @@ class Pki(pulumi.ComponentResource):
             own[f"{name}-{kind}.crt"] = certificate.certificate
             own[f"{name}-{kind}.key"] = certificate.private_key
         return own | self._etcd_authorities()
+
+    def for_etcd_host(self, host: str) -> Values:
+        """Return what the host of etcd members may read for its relay of metrics: its key, and the authority of the scraper."""
+        certificate, key = etcd_relay.secret_names(host)
+        own = self.relays[host]
+        return {
+            certificate: own.certificate,
+            key: own.private_key,
+            "kubernetes-ca.crt": self.kubernetes.signing_first,
+        }
 
     def for_worker(self) -> Values:
         """Return what workers in the region may read: the CAs to trust when joining, and the signing CA."""

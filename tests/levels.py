@@ -93,6 +93,7 @@ WITH_PROGRAMS = (
     "control_plane/test_real_joining.py",
     "control_plane/test_releases.py",
     "control_plane/test_report.py",
+    "control_plane/test_scraping.py",
     "control_plane/test_serving_certificates.py",
     "inventories/test_run.py",
     "lab_unit/test_buckets.py",

@@ -33,6 +33,7 @@ READS_FILES = ROOT / "network" / "roce" / "results.py"
 # Programs that are copied to hosts: they can use only the host's Python.
 ON_HOSTS = [
     *sorted((ROOT / "cluster" / "audit" / "host").glob("*.py")),
+    *sorted((ROOT / "cluster" / "metrics" / "host").glob("*.py")),
     *sorted((ROOT / "components" / "control_plane" / "host").glob("*.py")),
     *sorted((ROOT / "etcd" / "host").rglob("*.py")),
     *sorted((ROOT / "components" / "userdata" / "boot").glob("*.py")),

@@ -15,8 +15,9 @@ from typing import Literal
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
+from cluster.metrics import relay
 from cluster.network import FlannelBackend
-from cluster.spec import Cloud, ClusterSpec, EtcdHosts
+from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts
 from cluster.storage import controllers_pool, has_block, has_file
 
 ROLE_POLICY = 10_240
@@ -85,35 +86,49 @@ def lists(spec: ClusterSpec) -> dict[str, Listed]:
     }
 
 
-def groups(spec: ClusterSpec) -> tuple[Group, ...]:
+def groups(cluster: Cluster) -> tuple[Group, ...]:
     """Return the security groups of a cluster on AWS whose rules become more with the spec's lists."""
+    spec = cluster.spec
     named = lists(spec)
     racks, operators, clients = named["racks"], named["operators"], named["clients"]
     shared = spec.etcd.events.hosts is not EtcdHosts.DEDICATED
     of_etcd, of_node_ports = ("client", "agent"), ("tcp of Services", "udp of Services")
     between = _between_workers(spec)
     has_workers, zones = bool(spec.cloud_workers), len(spec.control_plane.zones)
+    scraper = _scraper(cluster)
+    scraped: tuple[tuple[Listed, tuple[str, ...]], ...] = ((racks, ("metrics",)),) if scraper == "site" else ()
+    in_region = int(scraper == "region")
     all_groups = [
+        Group("API servers", "incoming", scraped, 2 + bool(spec.control_plane.public) + in_region),
         Group("the load balancer", "incoming", ((racks, ("API", "tunnels")), (operators, ("API",))), 2 * has_workers),
         Group("the public load balancer", "incoming", ((named["public"], ("API",)),), 0),
         Group(
             "etcd main",
             "incoming",
-            ((operators, (*of_etcd, *(["client of events"] if shared else []))),),
-            6 if shared else 3,
+            ((operators, (*of_etcd, *(["client of events"] if shared else []))), *scraped),
+            (6 if shared else 3) + in_region,
         ),
     ]
     if not shared:
-        all_groups.append(Group("etcd events", "incoming", ((operators, of_etcd),), 3))
+        all_groups.append(Group("etcd events", "incoming", ((operators, of_etcd), *scraped), 3 + in_region))
     if has_workers:
         # Out: API and tunnels, and the store of secrets, in each zone; shared files; the cloud's API, mirror and registry, which
-        # may be one rule.
-        out = len(between) + 3 * zones + zones * has_file(spec) + 3
+        # may be one rule. Relays of metrics: a range of API servers in each zone, and each host of members.
+        hosts = zones + spec.etcd.main.members + (0 if shared else spec.etcd.events.members)
+        out = len(between) + 3 * zones + zones * has_file(spec) + 3 + in_region * hosts
         all_groups += [
             Group("workers", "incoming", ((racks, between), (clients, of_node_ports)), len(between)),
             Group("workers", "outgoing", ((racks, between),), out),
         ]
     return tuple(all_groups)
+
+
+def _scraper(cluster: Cluster) -> Literal["region", "site", ""]:
+    """Return where the hosts are that read metrics of the control plane, "" if none do."""
+    pool = relay.pool(cluster)
+    if pool is None:
+        return ""
+    return "site" if cluster.spec.pools[pool].site else "region"
 
 
 def _between_workers(spec: ClusterSpec) -> tuple[str, ...]:
@@ -129,7 +144,7 @@ def security_groups(subject: Subject) -> Iterator[Finding]:
     quota = spec.control_plane.security_group_rules
     if spec.control_plane.cloud is not Cloud.AWS:
         return
-    all_groups = groups(spec)
+    all_groups = groups(subject.cluster)
     needed = max(group.rules for group in all_groups)
     yield from (_too_many_rules(group, quota, needed) for group in all_groups if group.rules > quota)
 
@@ -191,7 +206,7 @@ def addresses_in_rules(subject: Subject) -> Iterator[Finding]:
     """Firewalls of Azure and Google Cloud take all ranges."""
     spec = subject.spec
     if spec.control_plane.cloud is Cloud.AZURE:
-        sources = addresses_of_sources(spec)
+        sources = addresses_of_sources(subject.cluster)
         if sum(sources.values()) > AZURE_ADDRESSES:
             listed = lists(spec)[max(sources, key=lambda key: sources[key])]
             parts = ", ".join(f"{number:,} of {lists(spec)[key].what}" for key, number in sources.items() if number)
@@ -212,12 +227,14 @@ def addresses_in_rules(subject: Subject) -> Iterator[Finding]:
                 )
 
 
-def addresses_of_sources(spec: ClusterSpec) -> dict[str, int]:
+def addresses_of_sources(cluster: Cluster) -> dict[str, int]:
     """Return key of a list -> how many of its ranges the rules of Azure's group name as sources, in all rules together."""
-    has_workers = bool(spec.cloud_workers)
+    spec = cluster.spec
+    has_workers, shared = bool(spec.cloud_workers), spec.etcd.events.hosts is not EtcdHosts.DEDICATED
+    scraped = (2 if shared else 3) * (_scraper(cluster) == "site")
     rules = {
-        "racks": 2 + len(_between_workers(spec)) * has_workers,
-        "operators": 4 if spec.etcd.events.hosts is not EtcdHosts.DEDICATED else 5,
+        "racks": 2 + scraped + len(_between_workers(spec)) * has_workers,
+        "operators": 4 if shared else 5,
         "public": 1,
         "clients": 2 * has_workers,
     }

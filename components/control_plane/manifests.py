@@ -20,10 +20,12 @@ from components.control_plane import (
     konnectivity,
     metrics,
     metrics_keys,
+    metrics_relay,
     nodes,
     preflight,
     refreshing,
     reports,
+    scraper,
     serving,
 )
 from components.control_plane.images import image
@@ -84,7 +86,9 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         *(join_tokens.objects() if cluster.spec.cloud_workers else ()),
         *konnectivity.objects(cluster, plan),
         *dns.objects(cluster, plan),
+        *scraper.objects(),
         *metrics_keys.objects(),
+        *(metrics_relay.objects() if metrics_relay.is_on(cluster) else ()),
         *metrics.objects(cluster),
         *csi.objects(cluster),
         *gpu.objects(cluster),

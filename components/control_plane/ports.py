@@ -8,3 +8,7 @@ KONNECTIVITY_HEALTH_PORT = 8134
 """Health of a konnectivity agent on its node, on 127.0.0.1 only."""
 METRICS_SERVER_PORT = 10250
 """metrics-server, at its pods' addresses, as in upstream's manifests."""
+SCHEDULER_PORT, CONTROLLER_MANAGER_PORT = 10259, 10257
+"""Kubernetes' defaults, on 127.0.0.1 only."""
+KONNECTIVITY_ADMIN_PORT = 8095
+"""Metrics of konnectivity's server (its default), on 127.0.0.1 only and without TLS."""

@@ -23,6 +23,7 @@ from components.control_plane import (
     kubeadm,
     manifests,
     metrics_keys,
+    metrics_relay,
     paths,
     refreshing,
     reports,
@@ -33,6 +34,7 @@ from components.control_plane import (
 from components.control_plane.images import image
 from components.scheduling.gangs import api as pod_groups
 from etcd.apiserver import probe_path
+from etcd.members import relay_port
 from etcd.render import program_download
 from network.addresses import ROLES, AddressPlan
 
@@ -88,6 +90,7 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
         *(SecretRef(name, path, 0o644) for name, path in certificates.items()),
         *(SecretRef(name, path, 0o600) for name, path in keys.items()),
         *metrics_keys.secrets(),
+        *(metrics_relay.secrets() if metrics_relay.is_on(cluster) else ()),
         # kube-apiserver takes one file of authorities for all its etcds.
         *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
         SecretRef(audit_log.SECRET, audit_log.PATH, 0o600),
@@ -121,7 +124,9 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
         }
         | ({"join-tokens": join_tokens.USER} if cluster.spec.cloud_workers else {})
         | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {})
+        | ({metrics_relay.NAME: metrics_relay.USER} if metrics_relay.is_on(cluster) else {})
         | ({gangs.NAME: gangs.USER} if cluster.spec.scheduling.gangs else {}),
+        **({"relay_port": relay_port(cluster)} if metrics_relay.is_on(cluster) else {}),
         **({"pod_groups": pod_groups(cluster.spec.kubernetes.version)} if cluster.spec.scheduling.gangs else {}),
     }
     texts = {
@@ -148,4 +153,4 @@ def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
         for path in sorted((_HERE / "host").glob("*.py"))
         if path.stem not in left_out
     )
-    return (*ours, programs.collector())
+    return (*ours, programs.collector(), *(metrics_relay.files(cluster) if metrics_relay.is_on(cluster) else ()))

@@ -18,6 +18,7 @@ from components.control_plane import (
     kubeadm,
     manifests,
     metrics_keys,
+    metrics_relay,
     nodes,
     preflight,
     reports,
@@ -40,12 +41,13 @@ ORDER = (
     "node-preflight.service",
     "gangs.service",
     "metrics-keys.service",
+    "metrics-relay.service",
     "cluster-bootstrap.service",
     "host-report.service",
     "join-tokens.service",
 )
 """The order in which menagerie-boot starts them. join-tokens only runs with workers in the region, node-preflight only if some
-workers join tainted, and gangs only if the spec has gangs on."""
+workers join tainted, gangs only if the spec has gangs on, and metrics-relay only with hosts for the scraper."""
 
 
 def files(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
@@ -68,6 +70,7 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         *((preflight.unit(),) if cluster.spec.checked_workers else ()),
         *((gangs.unit(),) if cluster.spec.scheduling.gangs else ()),
         metrics_keys.unit(),
+        *((metrics_relay.unit(),) if metrics_relay.is_on(cluster) else ()),
         manifests.unit(),
         reports.unit(),
         *((join_tokens.unit(),) if cluster.spec.cloud_workers else ()),

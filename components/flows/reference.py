@@ -28,6 +28,8 @@ default ports.
 - Without `roce` at a site, its workers open no ports for RDMA to each other; without `ceph`, none for storage.
 - Workers at sites enforce these rows with nftables (role firewall), unless `firewall_enabled` turns that off. Pods may
   reach the same ports of their own host as workers.
+- The pods that watch the cluster run where controllers run: on workers of one pool, in the region or at a site. Rows name all
+  workers there. With `monitoring.enabled: false` there are no such rows.
 - Traffic of workloads to the outside (data sets, package sites) is up to the operator and has no rows.
 """
 
@@ -37,13 +39,14 @@ _CLOSED = """\
 
 - **API servers open no connections to workers and pods.** Logs, exec, webhooks and metrics-server use the tunnels that
   konnectivity agents opened, so workers may be behind NAT. Ports of Services are closed to API servers too.
-- **Workers and pods reach the load balancer, but neither the API servers behind it nor an etcd.** The etcds do not reach
-  each other.
+- **Workers and pods reach the load balancer, but neither the API servers behind it nor an etcd.** Of the hosts of both,
+  the pods that watch the cluster reach one port, and so do other pods and workers of the same kind, in the region or at sites: who
+  has no certificate of the scraper gets no answer there. The etcds do not reach each other.
 - **API servers reach neither each other nor their load balancer.** Each uses the API server on its own host, so no cloud
   has to return a packet to its sender.
 - **There is no login on the cloud side.** SSH is only for workers at a site, and only from the operator.
 - **Metrics and health** of etcd, the controller manager, the scheduler and konnectivity, and kube-proxy's metrics,
-  listen on 127.0.0.1. kube-proxy's health port (10256) listens on the worker's own addresses and has no row.
+  listen on 127.0.0.1. `metrics-relay` on control-plane hosts passes metrics on. kube-proxy's health port (10256) listens on the worker's own addresses and has no row.
 - **Nothing outside opens a connection inwards**, except for the operator and the clients that the spec allows at ports of
   Services. Control-plane hosts pull no images. Workers at a site have no access to the secret store.
 """

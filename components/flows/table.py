@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
 from cluster.controllers import home
+from cluster.metrics import relay
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
 from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from components.flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
-from etcd.members import agent_port, settings
+from etcd.members import agent_port, relay_port, settings
 from network.addresses import ROLES
 
 KUBELET_PORT = 10250
@@ -33,6 +34,7 @@ CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
 Reference")."""
 
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
+SCRAPED = "The pods that watch the cluster read metrics of the control plane, with a client certificate."
 LEDGER = "The controller that keeps the ledger writes its journal and its days."
 AUDIT_LOGS = "API servers upload their audit logs, so that the logs outlive the hosts."
 ATTESTED = "API servers ask the cloud whether a host that joins in the region belongs to the cluster."
@@ -58,13 +60,14 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | No
         *_into_control_plane(cluster, workers),
         *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
         *(flow for host in dict.fromkeys(hosts.values()) for flow in _into_agent(cluster, host)),
+        *_into_relays(cluster, (Role.API_SERVER, *dict.fromkeys(hosts.values()))),
         *_into_workers(spec, workers),
         *_into_pods(spec, workers),
         *_between_site_and_cloud(spec),
         *_for_volumes(spec),
         *_for_backups(cluster, hosts, buckets),
         *_tcp([Role.API_SERVER], Role.BUCKETS, [_port(buckets)], AUDIT_LOGS),
-        *_tcp(_home_of_the_ledger(cluster), Role.BUCKETS, [_port(buckets)], LEDGER),
+        *_tcp(_place(cluster, home(cluster) if spec.metering else None), Role.BUCKETS, [_port(buckets)], LEDGER),
         *_tcp([Role.API_SERVER] * (spec.cloud_workers and not cluster.is_lab), Role.CLOUD_API, [HTTPS], ATTESTED),
         *_to_the_outside(spec, machines, workers, source),
     )
@@ -124,6 +127,12 @@ def _into_agent(cluster: Cluster, hosts: Role) -> Iterator[Flow]:
     yield from _tcp(
         _operators(cluster), hosts, [agent_port(cluster)], "Operators call the agent that repairs etcd members."
     )
+
+
+def _into_relays(cluster: Cluster, hosts: Iterable[Role]) -> Iterator[Flow]:
+    """Yield the flows to relays of metrics, from where the scraper runs."""
+    for host in hosts:
+        yield from _tcp(_place(cluster, relay.pool(cluster)), host, [relay_port(cluster)], SCRAPED)
 
 
 def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
@@ -198,11 +207,11 @@ def _for_backups(cluster: Cluster, hosts: Mapping[RoleName, Role], buckets: str 
     yield from _tcp(writing, Role.BUCKETS, [_port(buckets)], why)
 
 
-def _home_of_the_ledger(cluster: Cluster) -> Iterator[Role]:
-    """Yield where the pods of the controller `metering` run, if there is one."""
-    pool = home(cluster) if cluster.spec.metering else None
-    if pool:
-        yield Role.WORKER_AT_SITE if cluster.spec.pools[pool].site else Role.WORKER_IN_REGION
+def _place(cluster: Cluster, pool: str | None) -> tuple[Role, ...]:
+    """Return the role of a pool's hosts; none without a pool."""
+    if pool is None:
+        return ()
+    return (Role.WORKER_AT_SITE,) if cluster.spec.pools[pool].site else (Role.WORKER_IN_REGION,)
 
 
 def _to_registries(spec: ClusterSpec, workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

@@ -54,7 +54,7 @@ def spec_or_none() -> LabSpec | None:
     content = state.read(_file())
     if content is None:
         return None
-    lists = {name: tuple(content[name]) for name in ("endpoint_ports", "between_workers")}
+    lists = {name: tuple(content.get(name, ())) for name in plan.LISTS}
     return LabSpec(**content | lists)
 
 

@@ -34,6 +34,10 @@ BUCKETS = ("backups", "records", "audit-logs")
 STORE_URL = f"http://{STORE_ADDRESS}"
 
 
+LISTS = ("endpoint_ports", "between_workers", "racks_to_cloud", "workers_to_cloud")
+"""Fields of `LabSpec` that JSON keeps as lists."""
+
+
 @dataclass(frozen=True)
 class LabSpec:
     """The networks of a lab and the content of its services.
@@ -42,6 +46,7 @@ class LabSpec:
     endpoint: address of the load balancer, inside nodes. endpoint_ports: its ports that workers may reach.
     workers: the upper half of nodes, for workers in the region; "" when the lab has none.
     between_workers: connections allowed between workers in the region and racks, such as "udp dport 8472".
+    racks_to_cloud, workers_to_cloud: connections to hosts in the cloud, such as "ip daddr { 10.77.0.11 } tcp dport 2396".
     image: root file system of the hosts. mirror: folder that is served as <host>/<path>.
     crane: the program that serves the image registry. images: folder with the blobs of its images.
     rack_mtu: bytes. versitygw: the program that serves buckets.
@@ -59,6 +64,8 @@ class LabSpec:
     rack_mtu: int = 1500
     workers: str = ""
     between_workers: tuple[str, ...] = ()
+    racks_to_cloud: tuple[str, ...] = ()
+    workers_to_cloud: tuple[str, ...] = ()
     versitygw: str = ""
 
     def ranges(self) -> dict[str, IPv4Network]:

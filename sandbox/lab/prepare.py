@@ -77,11 +77,13 @@ def lab_spec(
     prepared: Prepared | None = None,
     endpoint_ports: tuple[int, ...] = (),
     between_workers: tuple[str, ...] = (),
+    racks_to_cloud: tuple[str, ...] = (),
+    workers_to_cloud: tuple[str, ...] = (),
 ) -> LabSpec:
     """Return the lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
 
-    endpoint_ports: ports of the load balancer that workers may reach. between_workers: as in `LabSpec`. Without `prepared`
-    the paths are empty, and without ports workers reach nothing; that is enough for preflight, which checks the ranges.
+    endpoint_ports: ports of the load balancer that workers may reach. The other lists: as in `LabSpec`. Without
+    `prepared` the paths are empty, and without ports workers reach nothing; that is enough for preflight, which checks the ranges.
     """
     spec = cluster.spec
     plan = addresses.plan(cluster)
@@ -100,5 +102,7 @@ def lab_spec(
         rack_mtu=max(mtus, default=1500),
         workers=str(worker_ranges(spec)[0]) if spec.cloud_workers else "",
         between_workers=between_workers,
+        racks_to_cloud=racks_to_cloud,
+        workers_to_cloud=workers_to_cloud,
         versitygw=str(prepared.versitygw) if prepared else "",
     )

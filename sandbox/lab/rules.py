@@ -24,6 +24,8 @@ def router(spec: LabSpec) -> str:
         racks=racks,
         workers=workers,
         between_workers=list(spec.between_workers),
+        racks_to_cloud=list(spec.racks_to_cloud),
+        workers_to_cloud=list(spec.workers_to_cloud),
         control_plane=segments[plan.CLOUD].network,
         endpoint=spec.endpoint,
         endpoint_ports=list(spec.endpoint_ports),

@@ -55,8 +55,7 @@ class DataCentre(Resource, module="lab", name="DataCentre"):
     """Router, networks, image registry, artefact mirror."""
 
     def __init__(self, name: str, spec: LabSpec, opts: pulumi.ResourceOptions) -> None:
-        lists = {"endpoint_ports": list(spec.endpoint_ports), "between_workers": list(spec.between_workers)}
-        props = asdict(spec) | lists
+        props = asdict(spec) | {name: list(getattr(spec, name)) for name in plan.LISTS}
         super().__init__(_DataCentreProvider(), name, props, opts)
 
 
@@ -208,9 +207,9 @@ def _plain(props: Props) -> Props:
 def _lab_spec(props: Props) -> LabSpec:
     """Return the spec of properties, in which the engine turned numbers into floats."""
     fields = _plain(props)
-    fields["endpoint_ports"] = tuple(int(port) for port in fields["endpoint_ports"])
-    fields["between_workers"] = tuple(fields["between_workers"])
-    return LabSpec(**fields | {"rack_mtu": int(fields["rack_mtu"])})
+    lists = {name: tuple(fields[name]) for name in plan.LISTS}
+    lists["endpoint_ports"] = tuple(map(int, lists["endpoint_ports"]))
+    return LabSpec(**fields | lists | {"rack_mtu": int(fields["rack_mtu"])})
 
 
 def _host_spec(props: Props) -> HostSpec:

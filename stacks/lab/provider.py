@@ -29,7 +29,7 @@ from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
-from stacks.lab.workers import between_workers, possible_in_region, workers_in_region
+from stacks.lab.workers import openings, possible_in_region, workers_in_region
 from stacks.payloads import payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
 from stacks.pki_resources import Secret
@@ -47,7 +47,7 @@ class LabProvider:
         self._plan = plan
         self._prepared = prepare(kubernetes=cluster.spec.kubernetes.version)
         ports = (API_PORT, KONNECTIVITY_PORT)
-        self._lab = lab_spec(cluster, self._prepared, ports, between_workers(cluster))
+        self._lab = lab_spec(cluster, self._prepared, ports, **openings(cluster, plan))
 
     def network(self) -> None:
         self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())

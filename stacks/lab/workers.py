@@ -1,4 +1,4 @@
-"""Workers in a lab's region, and the ports that its router opens between them and machines at sites. Pure."""
+"""Workers in a lab's region, and the ports that its router opens between them, machines at sites and hosts in the cloud. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
 from components.flows.flow import Role, spans
 from components.flows.table import flows
-from network.addresses import HostAddress
+from network.addresses import AddressPlan, HostAddress
 
 # Skips the network's own address and the router's.
 _FIRST = 2
@@ -42,8 +42,17 @@ def _numbered(cluster: Cluster) -> list[tuple[Worker, int]]:
     ]
 
 
-def between_workers(cluster: Cluster) -> tuple[str, ...]:
-    """Return what `sandbox.lab.plan.LabSpec` takes, from the table of flows, in which both sides may open the same ports."""
+def openings(cluster: Cluster, plan: AddressPlan) -> dict[str, tuple[str, ...]]:
+    """Return fields of `sandbox.lab.plan.LabSpec`: what the router opens, from the table of flows."""
+    return {
+        "between_workers": _between_workers(cluster),
+        "racks_to_cloud": _to_cloud(cluster, plan, Role.WORKER_AT_SITE),
+        "workers_to_cloud": _to_cloud(cluster, plan, Role.WORKER_IN_REGION),
+    }
+
+
+def _between_workers(cluster: Cluster) -> tuple[str, ...]:
+    """Return connections between workers in the region and at sites. Both sides may open the same ports."""
     ends = {Role.WORKER_IN_REGION, Role.WORKER_AT_SITE}
     matches = {
         f"{flow.protocol} dport {span}"
@@ -52,3 +61,18 @@ def between_workers(cluster: Cluster) -> tuple[str, ...]:
         for span in spans(flow.ports)
     }
     return tuple(sorted(matches))
+
+
+def _to_cloud(cluster: Cluster, plan: AddressPlan, source: Role) -> tuple[str, ...]:
+    """Return connections of workers to hosts in the cloud other than the load balancer."""
+    hosts = {
+        Role.API_SERVER: plan.api_servers,
+        Role.ETCD_MAIN: plan.etcd["main"],
+        Role.ETCD_EVENTS: plan.etcd["events"],
+    }
+    return tuple(
+        f"ip daddr {{ {', '.join(str(host.address) for host in hosts[flow.destination])} }} {flow.protocol} dport {span}"
+        for flow in flows(cluster)
+        if flow.source is source and flow.destination in hosts
+        for span in spans(flow.ports)
+    )

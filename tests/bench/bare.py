@@ -35,7 +35,7 @@ from sandbox.lab import balancer, clean, datacentre, hosts, images, plan
 from sandbox.lab.hosts import HostSpec
 from sandbox.lab.plan import LabSpec
 from sandbox.lab.prepare import lab_spec, prepare
-from stacks.lab.workers import between_workers, workers_in_region
+from stacks.lab.workers import openings, workers_in_region
 from tests.bench import boot
 from tests.bench.group import lab_cpu_s
 from tests.bench.toolkit import host_names, kinds
@@ -69,7 +69,7 @@ def measure(cluster: Cluster) -> Run:
     began, used = time.monotonic(), _own_cpu_s()
     steps = _Steps(began)
     prepared = prepare(kubernetes=cluster.spec.kubernetes.version)
-    lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT), between_workers(cluster))
+    lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT), **openings(cluster, addresses.plan(cluster)))
     try:
         datacentre.ensure(lab, partial(images.publish, prepared.images))
         with ThreadPoolExecutor(32) as pool:

@@ -47,7 +47,12 @@ def test_it_verifies_kubelets_and_api_servers_verify_it(lab: Cluster) -> None:
 
 def test_its_keys_are_those_that_metrics_keys_writes(lab: Cluster) -> None:
     volumes = {each["name"]: each for each in pod(lab)["volumes"]}
-    written = {thing["kind"]: thing for thing in keys.desired("c", "k", "a", "s").values()}
+    things = keys.desired(dict.fromkeys((name for name, _ in metrics_keys.unit().credentials), "x")).values()
+    written = {
+        thing["kind"]: thing
+        for thing in things
+        if thing["metadata"].get("namespace", metrics.NAMESPACE) == metrics.NAMESPACE
+    }
     assert volumes["serving"]["secret"]["secretName"] == written["Secret"]["metadata"]["name"]
     assert [each["key"] for each in volumes["serving"]["secret"]["items"]] == list(written["Secret"]["data"])
     assert volumes["kubelets"]["configMap"]["name"] == written["ConfigMap"]["metadata"]["name"]

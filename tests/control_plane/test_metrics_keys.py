@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from cluster.metrics import relay
 from cluster.spec import Cluster
-from components.control_plane import metrics, metrics_keys
-from components.control_plane.host import bootstrap
+from components.control_plane import metrics, metrics_keys, scraper
+from components.control_plane.host import bootstrap, scraping
 from components.control_plane.host import metrics_keys as program
 from components.control_plane.host.api import Api, ApiError
 from components.control_plane.objects import applied
@@ -28,6 +29,8 @@ KUBELETS = new_authority("kubelet-serving").certificate
 SECRET = program.path("secrets", program.SECRET)
 POD = {"containers": [{"name": "metrics-server", "image": "x"}]}
 AUTHORITIES = program.path("configmaps", program.AUTHORITIES)
+CLIENT = program.path("secrets", scraping.SECRET, scraping.NAMESPACE)
+TRUSTED = program.path("configmaps", scraping.AUTHORITIES, scraping.NAMESPACE)
 API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{program.API_SERVICE}"
 
 
@@ -50,31 +53,52 @@ class AsProgram:
 def api(tmp_path_factory: pytest.TempPathFactory, lab: Cluster) -> Iterator[RealApi]:
     ready = shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
     (service,) = [each for each in metrics.objects(lab) if each["kind"] == "APIService"]
-    for path in (SECRET, AUTHORITIES, API_SERVICE):
+    written = (SECRET, AUTHORITIES, CLIENT, TRUSTED, API_SERVICE)
+    for path in written:
         ready.call("DELETE", path)
-    for thing in (*metrics_keys.objects(), service):
+    for thing in (*scraper.objects(), *metrics_keys.objects(), service):
         status, message = ready.apply(applied(thing))
         assert status in (200, 201), message
     # The authorizer reads roles from a watch, which may be later than the answer to a write.
     known = (http.HTTPStatus.OK, http.HTTPStatus.NOT_FOUND)
-    for path in (SECRET, AUTHORITIES, API_SERVICE):
+    for path in written:
         until(lambda path=path: ready.call("GET", path, as_user=metrics_keys.USER)[0] in known)
     yield ready
     # An API that nobody serves would keep namespaces of other tests from ending.
     ready.call("DELETE", API_SERVICE)
 
 
-def signed(authority: Signed = CA, age: timedelta = timedelta()) -> Signed:
+SERVING = Request("metrics-server", dns_names=(metrics.HOST,), usages=("server",))
+ASKING = Request(scraper.USER, dns_names=(relay.SCRAPER,), usages=("client",))
+
+
+def signed(authority: Signed = CA, age: timedelta = timedelta(), request: Request = SERVING) -> Signed:
     """Return a certificate of metrics-server that was issued so long ago."""
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "BACKDATE", certificates.BACKDATE + age)
-        return issue(authority, Request("metrics-server", dns_names=(metrics.HOST,), usages=("server",)))
+        return issue(authority, request)
 
 
-def keeper(api: RealApi, own: Signed, authorities: str = CA.certificate, kubelets: str = KUBELETS) -> program.Keeper:
-    things = program.desired(own.certificate, own.private_key, authorities, kubelets)
-    return program.Keeper(AsProgram(api), things)  # type: ignore[arg-type]
+SCRAPER = signed(request=ASKING)
+
+
+def keeper(
+    api: RealApi,
+    own: Signed,
+    authorities: str = CA.certificate,
+    kubelets: str = KUBELETS,
+    asking: Signed = SCRAPER,
+) -> program.Keeper:
+    pems = {
+        program.CERTIFICATE: own.certificate,
+        program.KEY: own.private_key,
+        program.CA: authorities,
+        program.KUBELETS: kubelets,
+        scraping.CERTIFICATE: asking.certificate,
+        scraping.KEY: asking.private_key,
+    }
+    return program.Keeper(AsProgram(api), program.desired(pems))  # type: ignore[arg-type]
 
 
 def read(api: RealApi, path: str) -> Any:
@@ -93,6 +117,9 @@ def test_it_creates_what_is_missing_and_leaves_the_rest_of_the_api_service_to_cl
     held = read(api, SECRET)["data"]
     assert (text(held["tls.crt"]), text(held["tls.key"])) == (own.certificate, own.private_key)
     assert read(api, AUTHORITIES)["data"] == {"ca.crt": KUBELETS}
+    held = read(api, CLIENT)["data"]
+    assert (text(held["tls.crt"]), text(held["tls.key"])) == (SCRAPER.certificate, SCRAPER.private_key)
+    assert read(api, TRUSTED)["data"] == {"ca.crt": CA.certificate, "kubelet-serving-ca.crt": KUBELETS}
     service = read(api, API_SERVICE)["spec"]
     assert text(service["caBundle"]) == CA.certificate
     assert (service["service"]["name"], service.get("insecureSkipTLSVerify", False)) == (metrics.NAME, False)
@@ -103,7 +130,7 @@ def test_a_second_look_writes_nothing_and_brings_back_what_somebody_deleted(
 ) -> None:
     mine = keeper(api, signed())
     mine.look()
-    assert capsys.readouterr().out.count(": written") == 3
+    assert capsys.readouterr().out.count(": written") == 5
     mine.look()
     assert capsys.readouterr().out == ""
     api.call("DELETE", SECRET)
@@ -181,8 +208,9 @@ def test_a_host_with_an_older_certificate_leaves_the_younger_one(api: RealApi) -
     keeper(api, old).look()
     keeper(api, young).look()
     assert text(read(api, SECRET)["data"]["tls.crt"]) == young.certificate
-    keeper(api, old).look()
+    keeper(api, old, asking=signed(age=timedelta(days=240), request=ASKING)).look()
     assert text(read(api, SECRET)["data"]["tls.crt"]) == young.certificate
+    assert text(read(api, CLIENT)["data"]["tls.crt"]) == SCRAPER.certificate
 
 
 def test_a_certificate_that_nobody_can_read_is_replaced(api: RealApi) -> None:
@@ -200,6 +228,7 @@ def test_authorities_are_replaced_as_a_rotation_goes_on(api: RealApi) -> None:
     keeper(api, own, CA.certificate + next_, KUBELETS + next_).look()
     assert text(read(api, API_SERVICE)["spec"]["caBundle"]) == CA.certificate + next_
     assert read(api, AUTHORITIES)["data"] == {"ca.crt": KUBELETS + next_}
+    assert read(api, TRUSTED)["data"] == {"ca.crt": CA.certificate + next_, "kubelet-serving-ca.crt": KUBELETS + next_}
 
 
 @pytest.mark.parametrize(
@@ -213,6 +242,14 @@ def test_authorities_are_replaced_as_a_rotation_goes_on(api: RealApi) -> None:
         ("GET", "/api/v1/namespaces/default/secrets/metrics-server-serving"),
         ("PATCH", "/apis/apiregistration.k8s.io/v1/apiservices/v1.apps"),
         ("DELETE", API_SERVICE),
+        ("GET", "/api/v1/namespaces/menagerie-monitoring/secrets"),
+        ("GET", "/api/v1/namespaces/menagerie-monitoring/secrets/another"),
+        ("DELETE", CLIENT),
+        ("DELETE", "/api/v1/namespaces/menagerie-monitoring"),
+        ("GET", "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"),
+        ("GET", "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"),
+        ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x"),
+        ("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
     ],
 )
 def test_it_may_do_nothing_else(api: RealApi, method: str, path: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig, HostFile
-from etcd import agent
+from etcd import agent, relay
 from etcd.flags import flags
 from etcd.render import data_disk, host_config, host_configs, merge, secrets, unit
 from network.addresses import plan
@@ -61,15 +61,16 @@ def test_unit_and_keys_are_readable_only_by_their_owner(lab):
     config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
     assert {file.path: file.mode for file in config.files}["/etc/systemd/system/etcd-main.service"] == 0o600
     keys = [secret for secret in config.secrets if secret.path.endswith(".key")]
-    assert [(key.mode, key.owner) for key in keys] == [(0o600, "etcd:etcd")] * 2
+    assert [(key.mode, key.owner) for key in keys] == [*[(0o600, "etcd:etcd")] * 2, (0o600, "root:root")]
 
 
 def test_a_host_gets_programs_user_and_unit(lab):
     config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
-    assert config.users == ("etcd",)
+    assert config.users == ("etcd", "metrics-relay")
     assert config.start == (
         *("menagerie-agent.service", "etcd-main.service"),
         *("etcd-main-backup.timer", "etcd-main-drill.timer"),
+        "metrics-relay.service",
     )
     assert config.packages == ("python3",)
     assert config.downloads[0].members == (
@@ -102,7 +103,7 @@ def test_an_etcd_without_backups_needs_neither_units_nor_restic_nor_its_checksum
     cluster = build({"etcd": {"main": {"backup": None}}})
     source = ArtefactSource(mirror=None, sha256={catalogue()["etcd"].source: "0" * 64})
     config = host_config(cluster, "main", "etcd-main-1", plan(cluster), source)
-    assert config.start == ("menagerie-agent.service", "etcd-main.service")
+    assert config.start == ("menagerie-agent.service", "etcd-main.service", "metrics-relay.service")
     assert [download.artefact.name for download in config.downloads] == ["etcd"]
     assert not [file for file in config.files if "backup" in file.path and not file.path.startswith(agent.LIBRARY)]
     with pytest.raises(KeyError, match="no checksum for github.com/restic/"):
@@ -138,10 +139,15 @@ def test_a_host_with_two_members_gets_both_units_and_one_download(build):
     configs = host_configs(cluster, plan(cluster), SOURCE)
     assert list(configs) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
     config = configs["etcd-main-2"]
-    units = ["menagerie-agent.service", "etcd-main.service", "etcd-events.service"]
+    units = ["menagerie-agent.service", "etcd-main.service", "metrics-relay.service", "etcd-events.service"]
     assert [unit for unit in config.start if unit.endswith(".service")] == units
-    assert (len(config.downloads), config.users) == (2, ("etcd",))
-    assert len([file for file in config.files if file.path.startswith("/etc/systemd/")]) == 15
+    assert (len(config.downloads), config.users) == (2, ("etcd", "metrics-relay"))
+    assert len([file for file in config.files if file.path.startswith("/etc/systemd/")]) == 16
+    relayed = json.loads(next(file.text for file in config.files if file.path == relay.SETTINGS))
+    assert relayed["upstreams"] == {
+        "etcd-events": "http://127.0.0.1:2384/metrics",
+        "etcd-main": "http://127.0.0.1:2383/metrics",
+    }
     agent_settings = json.loads(next(file.text for file in config.files if file.path == agent.SETTINGS))
     assert {role: member["name"] for role, member in agent_settings["members"].items()} == {
         "main": "etcd-main-2",
@@ -203,6 +209,39 @@ def test_systemd_accepts_the_unit_of_the_agent_and_rates_it_confined(lab, tmp_pa
     match = re.search(r"Overall exposure level for menagerie-agent.service: (\d+\.\d)", exposure)
     assert match
     assert float(match[1]) <= 3.5
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_systemd_accepts_the_unit_of_the_relay_and_rates_it_hardened(lab, tmp_path):
+    path = tmp_path / relay.UNIT
+    path.write_text(relay.unit(lab))
+    verified = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+    assert relay.UNIT not in verified.stderr
+    security = ["systemd-analyze", "security", "--offline=true", "--no-pager", path]
+    exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
+    match = re.search(r"Overall exposure level for metrics-relay.service: (\d+\.\d)", exposure)
+    assert match
+    assert float(match[1]) <= 2.0
+
+
+def test_the_relay_has_its_own_user_and_reads_no_key_of_a_member(lab):
+    config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
+    text = next(file.text for file in config.files if file.path == f"/etc/systemd/system/{relay.UNIT}")
+    assert "\nUser=metrics-relay\n" in text
+    loaded = re.findall(r"^LoadCredential=\S+:(\S+)$", text, re.MULTILINE)
+    assert [path for path in loaded if not path.startswith("/etc/etcd/metrics-relay")] == []
+    own = {secret.path for secret in config.secrets if secret.path.startswith("/etc/etcd/metrics-relay/")}
+    assert {*loaded} == own | {relay.SETTINGS}
+    (consumer,) = [each for each in config.refresh.consumers if each.unit == relay.UNIT]
+    assert set(consumer.paths) == own
+
+
+def test_without_anybody_who_asks_there_is_no_relay(build):
+    silent = build({"monitoring": {"enabled": False}})
+    config = host_config(silent, "main", "etcd-main-1", plan(silent), SOURCE)
+    assert not [path for path in (*(f.path for f in config.files), *config.start) if "metrics-relay" in path]
+    assert config.users == ("etcd",)
+    assert [each.unit for each in config.refresh.consumers] == ["etcd-main.service"]
 
 
 def test_the_agent_trusts_only_the_ca_of_main_also_on_hosts_of_events(lab):

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 
 from cluster.artefacts import ArtefactSource
+from cluster.metrics.relay import pool
 from cluster.network import NODE_PORTS
 from components.control_plane.ports import API_PORT
 from components.flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
 from components.flows.reference import reference
 from components.flows.table import flows
+from etcd.members import relay_port
 from tests.flows.support import CEPH, ETCDS, PUBLIC, REGION, ROCE, SHAPES, VPN, WORKERS, between, ports_into
 
 ROOT = Path(__file__).parents[2]
@@ -40,9 +42,30 @@ def test_only_api_servers_the_operator_and_its_own_members_reach_an_etcd(build, 
     cluster = build(changes)
     table = flows(cluster)
     for role in set(ETCDS) & set(roles(table)):
-        assert {flow.source for flow in into(table, role)} == {Role.API_SERVER, Role.OPERATOR, role}
+        scraped = {relay_port(cluster)}
+        assert {flow.source for flow in into(table, role) if set(flow.ports) != scraped} == {
+            Role.API_SERVER,
+            Role.OPERATOR,
+            role,
+        }
         peers = {cluster.spec.etcd.main.peer_port, cluster.spec.etcd.events.peer_port}
         assert {flow.source for flow in into(table, role) if peers & set(flow.ports)} == {role}
+
+
+@given(SHAPES)
+def test_workers_where_the_scraper_runs_reach_one_port_of_control_plane_hosts_and_others_none(build, changes):
+    cluster = build(changes)
+    table, home = flows(cluster), pool(cluster)
+    hosts = {Role.API_SERVER, *ETCDS} & set(roles(table))
+    runs = () if home is None else WORKERS[1:] if cluster.spec.pools[home].site else WORKERS[:1]
+    for worker, host in product({*WORKERS, Role.POD} & set(roles(table)), hosts):
+        assert between(table, worker, host) == ({relay_port(cluster)} if worker in runs else set())
+    assert bool(runs) == bool(set(WORKERS) & set(roles(table)))
+
+
+def test_without_monitoring_no_worker_reaches_a_host_of_the_control_plane(build):
+    table = flows(build({"monitoring": {"enabled": False}}))
+    assert {flow.destination for flow in out_of(table, Role.WORKER_AT_SITE)} & {Role.API_SERVER, *ETCDS} == set()
 
 
 @given(SHAPES)

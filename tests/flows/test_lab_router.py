@@ -15,7 +15,8 @@ from network.addresses import plan
 from sandbox.lab import plan as lab_plan
 from sandbox.lab import rules
 from sandbox.lab.prepare import lab_spec
-from stacks.lab.workers import between_workers, workers_in_region
+from stacks.lab.workers import openings, workers_in_region
+from tests.flows.support import ETCDS
 
 REGION = {"pools": {"region": {"machine": "lab-small", "min": 1, "max": 1}}}
 SOURCE = ArtefactSource(lab_plan.MIRROR_URL, {}, lab_plan.REGISTRY)
@@ -59,7 +60,7 @@ def places(lab):
 @pytest.fixture(scope="module")
 def forwarding(lab):
     """Return the rules of the router's forward chain that see the first packet of a connection."""
-    text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT), between_workers(lab)))
+    text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT), **openings(lab, plan(lab))))
     chain = re.search(r"chain forwarding \{\n(.*?)\n    \}", text, re.DOTALL)[1].splitlines()
     assert "hook forward" in chain[0]
     assert "policy drop" in chain[0]
@@ -132,6 +133,7 @@ def test_the_router_lets_nothing_else_through_except_to_services_between_racks_a
     workers = (Role.WORKER_AT_SITE, Role.WORKER_IN_REGION)
     services = {(protocol, port) for protocol in (Protocol.TCP, Protocol.UDP) for port in (30_000, 32_767)}
     between = {(Protocol.TCP, 10250), (Protocol.UDP, 8472)} | services
-    assert passed == {
+    scraped = {(Role.WORKER_AT_SITE, host, Protocol.TCP, 2396) for host in (Role.API_SERVER, *ETCDS)}
+    assert passed == scraped | {
         (worker, Role.LOAD_BALANCER, Protocol.TCP, port) for worker in workers for port in (6443, 8132)
     } | {(source, destination, *flow) for source, destination in (workers, workers[::-1]) for flow in between}

@@ -11,11 +11,12 @@ import yaml
 from hypothesis import given
 
 from cluster.network import NODE_PORTS
-from components.control_plane import konnectivity, kubeadm, units
+from components.control_plane import konnectivity, kubeadm, metrics_relay, units
 from components.flows.flow import Protocol, Role, roles
 from components.flows.table import flows
+from etcd import relay
 from etcd.flags import flags
-from etcd.members import agent_port, members
+from etcd.members import agent_port, members, relay_port
 from network.addresses import ROLES, plan
 from network.flannel import net_conf
 from tests.flows.support import ETCDS, SHAPES, WORKERS, between, ports_into
@@ -56,7 +57,8 @@ def reachable(program, words):
 
 def api_server_listeners(cluster):
     api_units = units.units(cluster, plan(cluster))
-    return set().union(*(reachable(Path(unit.words[0]).name, unit.words[1:]) for unit in api_units))
+    relayed = {relay_port(cluster) for unit in api_units if unit.name == metrics_relay.UNIT}
+    return relayed.union(*(reachable(Path(unit.words[0]).name, unit.words[1:]) for unit in api_units))
 
 
 def etcd_listeners(cluster):
@@ -65,6 +67,8 @@ def etcd_listeners(cluster):
     for role in ROLES:
         for member in members(cluster, role, plan(cluster)):
             listening[member.host].add(agent_port(cluster))
+            if relay.host_config(cluster, member.host, plan(cluster)).start:
+                listening[member.host].add(relay_port(cluster))
             for flag in flags(cluster, role, member.name, plan(cluster)):
                 if flag.startswith("--listen-"):
                     urls = map(urlsplit, flag.split("=", 1)[1].split(","))

