@@ -1,7 +1,9 @@
-"""What metrics-server and the API have of two key rings: API-server hosts write it into the API (`menagerie_host.metrics_keys`).
+"""What metrics-server, the scraper and the API have of two key rings: API-server hosts write it into the API
+(`menagerie_host.metrics_keys`).
 
-`kubernetes-ca` signs metrics-server's certificate, and API servers verify it by the APIService. metrics-server verifies kubelets by a
-ConfigMap with `kubelet-serving-ca`. Its pods reread both a while after they changed.
+`kubernetes-ca` signs metrics-server's certificate, and API servers verify it by the APIService. It also signs the scraper's, which
+hosts verify, and theirs, which the scraper verifies. Both verify kubelets by ConfigMaps with `kubelet-serving-ca`. Their pods reread
+all of this a while after it changed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from kubernetes import client
 from clients.kube import Kube
 from clients.objects import Place
 from cluster.key_rings import RingName
+from components.control_plane.host import scraping
 from components.control_plane.host.metrics_keys import API_SERVICE, AUTHORITIES, NAMESPACE, SECRET
 
 RINGS: frozenset[RingName] = frozenset({"kubernetes-ca", "kubelet-serving-ca"})
@@ -46,7 +49,9 @@ class MetricsKeys:
             return f"{reason}; API servers write it"
         left = self._since + self._settled_s - self._clock()
         return (
-            f"metrics-server has its keys; waiting {self._settled_s:.0f} s until its pods use them" if left > 0 else ""
+            f"metrics-server and the scraper have their keys; waiting {self._settled_s:.0f} s until their pods use them"
+            if left > 0
+            else ""
         )
 
     def _serving(self) -> str:
@@ -54,16 +59,30 @@ class MetricsKeys:
         spec = self._kube.read("APIService", API_SERVICE)["spec"]
         if not self._same(base64.b64decode(spec.get("caBundle") or "")):
             return f"APIService {API_SERVICE} has other authorities"
-        held = self._kube.read("Secret", SECRET, NAMESPACE).get("data") or {}
-        certificates = _certificates(base64.b64decode(held.get("tls.crt", "")))
-        if not certificates or not _issued(certificates[0], self._expected[0]):
-            return f"the certificate in Secret {NAMESPACE}/{SECRET} is not of the signer"
-        return ""
+        return (
+            self._signed(NAMESPACE, SECRET)
+            or self._signed(scraping.NAMESPACE, scraping.SECRET)
+            or self._listed(scraping.NAMESPACE, scraping.AUTHORITIES, "ca.crt")
+        )
 
     def _kubelets(self) -> str:
-        held = self._kube.read("ConfigMap", AUTHORITIES, NAMESPACE).get("data") or {}
-        same = self._same(str(held.get("ca.crt", "")).encode())
-        return "" if same else f"ConfigMap {NAMESPACE}/{AUTHORITIES} has other authorities"
+        """Return what is wrong with the authorities by which pods verify kubelets."""
+        return self._listed(NAMESPACE, AUTHORITIES, "ca.crt") or self._listed(
+            scraping.NAMESPACE, scraping.AUTHORITIES, "kubelet-serving-ca.crt"
+        )
+
+    def _signed(self, namespace: str, name: str) -> str:
+        """Return why the certificate of a Secret is not of the signer, "" if it is."""
+        held = self._kube.read("Secret", name, namespace).get("data") or {}
+        certificates = _certificates(base64.b64decode(held.get("tls.crt", "")))
+        signed = bool(certificates) and _issued(certificates[0], self._expected[0])
+        return "" if signed else f"the certificate in Secret {namespace}/{name} is not of the signer"
+
+    def _listed(self, namespace: str, name: str, key: str) -> str:
+        """Return why a ConfigMap does not have the ring's authorities, "" if it does."""
+        held = self._kube.read("ConfigMap", name, namespace).get("data") or {}
+        same = self._same(str(held.get(key, "")).encode())
+        return "" if same else f"{key} in ConfigMap {namespace}/{name} has other authorities"
 
     def _same(self, pem: bytes) -> bool:
         return frozenset(_certificates(pem)) == frozenset(self._expected)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from components.control_plane.host import scraping
 from components.control_plane.host.metrics_keys import API_SERVICE, AUTHORITIES, SECRET, path
 from operations.keys.metrics import MetricsKeys
 from stacks.certificates import Request, Signed, issue, new_authority
@@ -15,6 +16,14 @@ from tests.operations.conftest import FakeServer
 
 FIRST, SECOND = new_authority("kubernetes"), new_authority("kubernetes-2")
 SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+
+
+CLIENT = path("secrets", scraping.SECRET, scraping.NAMESPACE)
+TRUSTED = path("configmaps", scraping.AUTHORITIES, scraping.NAMESPACE)
+
+
+def certificate(signer: Signed | None) -> dict[str, str]:
+    return {"tls.crt": encoded(issue(signer, Request("x")).certificate)} if signer else {}
 
 
 def encoded(text: str) -> str:
@@ -31,13 +40,20 @@ class World:
         self._api = client.ApiClient(configuration)
 
     def has(self, authorities: str, signer: Signed | None) -> None:
-        """Let the API have a caBundle, and a certificate of a signer; none without one."""
-        data = {"tls.crt": encoded(issue(signer, Request("metrics-server")).certificate)} if signer else {}
+        """Let the API have a caBundle, and certificates of a signer; none without one."""
         self._server.answers[SERVICE] = {"spec": {"caBundle": encoded(authorities)}}
-        self._server.answers[path("secrets", SECRET)] = {"data": data}
+        self._server.answers[path("secrets", SECRET)] = {"data": certificate(signer)}
+        self.scraper_has(authorities, signer)
+
+    def scraper_has(self, authorities: str, signer: Signed | None, kubelets: str = "") -> None:
+        """Let the scraper have these authorities, and a certificate of a signer."""
+        data = {"ca.crt": authorities, "kubelet-serving-ca.crt": kubelets}
+        self._server.answers[CLIENT] = {"data": certificate(signer)}
+        self._server.answers[TRUSTED] = {"data": data}
 
     def trusts(self, authorities: str) -> None:
         self._server.answers[path("configmaps", AUTHORITIES)] = {"data": {"ca.crt": authorities}}
+        self.scraper_has("", None, authorities)
 
     def keys(self, ring: Any, *authorities: Signed, settled_s: float = 180) -> MetricsKeys:
         pem = "".join(each.certificate for each in authorities)
@@ -61,7 +77,7 @@ def test_a_certificate_of_the_former_signer_holds_the_rotation_up(world: World) 
     world.has(BOTH, None)
     assert "is not of the signer" in keys.missing()
     world.has(BOTH, SECOND)
-    assert "waiting 180 s until its pods use them" in keys.missing()
+    assert "waiting 180 s until their pods use them" in keys.missing()
 
 
 @pytest.mark.parametrize("bundle", ["", FIRST.certificate, SECOND.certificate, BOTH + new_authority("x").certificate])
@@ -87,8 +103,30 @@ def test_it_must_stay_right_for_a_while_because_hosts_with_former_files_may_writ
 def test_the_authorities_of_kubelets_are_compared_without_their_order(world: World) -> None:
     keys = world.keys("kubelet-serving-ca", SECOND, FIRST, settled_s=0)
     world.trusts(FIRST.certificate)
-    assert keys.missing() == "ConfigMap kube-system/kubelet-serving-ca has other authorities; API servers write it"
+    reason = "ca.crt in ConfigMap kube-system/kubelet-serving-ca has other authorities; API servers write it"
+    assert keys.missing() == reason
     world.trusts("")
     assert "has other authorities" in keys.missing()
     world.trusts(BOTH)
+    assert keys.missing() == ""
+
+
+def test_a_scraper_with_a_certificate_of_the_former_signer_holds_the_rotation_up(world: World) -> None:
+    """Hosts would refuse it in the next state."""
+    keys = world.keys("kubernetes-ca", SECOND, FIRST, settled_s=0)
+    world.has(BOTH, SECOND)
+    world.scraper_has(BOTH, FIRST)
+    assert keys.missing().startswith("the certificate in Secret menagerie-monitoring/scraper is not of the signer")
+    world.scraper_has(FIRST.certificate, SECOND)
+    assert keys.missing().startswith("ca.crt in ConfigMap menagerie-monitoring/scraper-authorities has other")
+    world.scraper_has(BOTH, SECOND)
+    assert keys.missing() == ""
+
+
+def test_a_scraper_that_does_not_know_the_next_signer_of_kubelets_holds_the_rotation_up(world: World) -> None:
+    keys = world.keys("kubelet-serving-ca", FIRST, SECOND, settled_s=0)
+    world.trusts(BOTH)
+    world.scraper_has("", None, FIRST.certificate)
+    assert keys.missing().startswith("kubelet-serving-ca.crt in ConfigMap menagerie-monitoring/scraper-authorities has")
+    world.scraper_has("", None, BOTH)
     assert keys.missing() == ""

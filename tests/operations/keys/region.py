@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,8 +28,9 @@ from clients.access import Access
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from components.control_plane import audit_log, controller_manager, kube_apiserver, metrics_keys
+from components.control_plane import audit_log, controller_manager, kube_apiserver, metrics_keys, metrics_relay
 from components.control_plane.ports import API_PORT
+from etcd import relay
 from etcd.backups import secret_name
 from etcd.flags import flags as etcd_flags
 from etcd.members import http_port, members, metrics_port, settings
@@ -123,6 +124,8 @@ class Host:
     address: str
     root: Path
     units: dict[str, Unit] = field(default_factory=dict)
+    moved: dict[int, int] = field(default_factory=dict)
+    """Ports of 127.0.0.1: as in the configuration -> on this machine, where all hosts share that address."""
 
     def rooted(self, text: str) -> str:
         text = text.replace("/usr/local/bin/kubeadm", f"{self.root}/bin/kubeadm")
@@ -365,26 +368,49 @@ def _units(made: Region, host: Host) -> None:
         for member in members(made.cluster, role, plan(made.cluster)):
             if member.host == host.name:
                 host.units[f"etcd-{role}.service"].command = _etcd(made.cluster, role, member.name, host)
+                _move(host, relay.SETTINGS)
+                host.units[relay.UNIT].command = _with_credentials(
+                    host, relay.NAME, relay.credentials(), relay.command()
+                )
     if host.reader == API_SERVERS:
         host.units["kube-apiserver.service"].command = _api_server(made.cluster, host)
         manager = host.units["kube-controller-manager.service"]
         manager.command = _command("kube-controller-manager", _controller_manager(made.cluster, host), host)
-        host.units["metrics-keys.service"].command = _metrics_keys(host)
+        for unit in (metrics_keys.unit(), metrics_relay.unit()):
+            name = unit.name.removesuffix(".service")
+            host.units[unit.name].command = _with_credentials(host, name, dict(unit.credentials), unit.words)
+        _move(host, metrics_relay.SETTINGS)
+        # Loopback addresses can't be endpoints, so this host writes none.
+        path = host.root / "etc/kubernetes/menagerie/host.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "relay_port": None}))
 
 
-def _metrics_keys(host: Host) -> list[str]:
-    """Return the real program's command. Like systemd, it copies the unit's credentials at each start."""
-    unit, folder = metrics_keys.unit(), host.root / "run/credentials/metrics-keys"
-    copies = [f"cp {host.rooted(path)} {folder}/{name}" for name, path in unit.credentials]
+def _with_credentials(host: Host, name: str, credentials: Mapping[str, str], words: Sequence[str]) -> list[str]:
+    """Return a program's command. Like systemd, it copies the unit's credentials at each start."""
+    folder = host.root / "run/credentials" / name
+    copies = [f"cp {host.rooted(path)} {folder}/{each}" for each, path in credentials.items()]
     library = f"{host.root}/usr/local/lib/menagerie"
-    words = f"exec env CREDENTIALS_DIRECTORY={folder} PYTHONPATH={library} {sys.executable} {' '.join(unit.words[1:])}"
-    return ["sh", "-c", " && ".join([f"mkdir -p {folder}", *copies, words])]
+    command = " ".join(host.rooted(word) for word in words[1:])
+    run = f"export CREDENTIALS_DIRECTORY={folder} PYTHONPATH={library} && exec {sys.executable} {command}"
+    return ["sh", "-c", " && ".join([f"mkdir -p {folder}", *copies, run])]
+
+
+def _move(host: Host, settings_path: str) -> None:
+    """Give a relay its host's own address, and the ports of programs on this machine."""
+    path = Path(host.rooted(settings_path))
+    settings_ = json.loads(path.read_text())
+    upstreams = at_ports(settings_["upstreams"].values(), host.moved)
+    if host.reader == API_SERVERS:
+        upstreams = [url.replace("127.0.0.1", host.address) for url in upstreams]
+    own = {"address": host.address, "upstreams": dict(zip(settings_["upstreams"], upstreams, strict=True))}
+    path.write_text(json.dumps(settings_ | own))
 
 
 def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
     """Return a member's command with its own flags, but with separate ports."""
     ports = (settings(cluster, role).client_port, metrics_port(cluster, role), http_port(cluster, role))
-    moved = at_ports(etcd_flags(cluster, role, name, plan(cluster)), {port: free_port() for port in ports})
+    host.moved |= {port: free_port() for port in ports}
+    moved = at_ports(etcd_flags(cluster, role, name, plan(cluster)), host.moved)
     (host.root / "var/lib/etcd").mkdir(parents=True, exist_ok=True)
     return [str(program("etcd")), *(host.rooted(flag) for flag in moved)]
 

@@ -26,6 +26,7 @@ from operations.keys.status import key_status
 from stacks.certificates import Request, Signed, issue
 from stacks.errors import StackError
 from tests.operations.keys.region import Region
+from tests.operations.keys.scraper import Keys, scrape
 from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import CLIENT, Worker, asked_for, worker
 
@@ -191,16 +192,21 @@ def test_all_sides_trust_each_other_in_every_state_and_nobody_trusts_the_former_
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
     node = [issue(authority, Request("system:node:w1", ("system:nodes",), usages=("client",)))]
     by_state: dict[str, tuple[str, list[str]]] = {}
+    held = [Keys.read(former)]
+    assert set(scrape(world, held[0]).values()) == {""}
 
     def seen_in(state: str) -> None:
         api = world.access().api()
+        held.append(Keys.read(world.access()))
+        for keys in held[-2:]:
+            assert set(scrape(world, keys).values()) == {""}, f"a scraper of {state}, or one that is a step behind"
         root = client.CoreV1Api(api).read_namespaced_config_map(trusted.ROOT, "default").data["ca.crt"]
         node.append(asked_for(world.access(), "w1", node[-1], CLIENT))
         by_state[state] = (issuer(node[-1]), subjects(root))
         for kubeconfig in (world.api.root / "etc/kubernetes").glob("*.conf"):
             cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
-            held = subjects(base64.b64decode(cluster["certificate-authority-data"]).decode())
-            assert held == by_state[state][1], kubeconfig
+            trusted_ = subjects(base64.b64decode(cluster["certificate-authority-data"]).decode())
+            assert trusted_ == by_state[state][1], kubeconfig
         assert answers(replace(former, outputs=world.access().outputs)) == "" or state.endswith(" 2")
         # A worker that is one step behind.
         client.CoreV1Api(far.access().api()).read_node("w-site", _request_timeout=5)
@@ -229,6 +235,12 @@ def test_all_sides_trust_each_other_in_every_state_and_nobody_trusts_the_former_
     assert [issuer(each.identity()) for each in workers] == ["CN=kubernetes-2"] * 2
     now = world.access()
     assert answers(now) == ""
+    refused = scrape(world, held[0]._replace(authorities=held[-1].authorities))
+    assert not [host for host, why in refused.items() if not why], (
+        "a relay answers a certificate of the former authority"
+    )
+    unknown = scrape(world, held[-1]._replace(authorities=held[0].authorities))
+    assert not [host for host, why in unknown.items() if "CERTIFICATE_VERIFY_FAILED" not in why]
     assert "401" in answers(replace(now, certificate=former.certificate, key=former.key))
     assert "CERTIFICATE_VERIFY_FAILED" in answers(replace(now, outputs=former.outputs))
     info = client.CoreV1Api(now.api()).read_namespaced_config_map(trusted.INFO, trusted.INFO_NAMESPACE)
