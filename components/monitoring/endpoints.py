@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from cluster.metrics.jobs import JOBS
 from cluster.metrics.model import Job
 from cluster.spec import Cluster
+from components.control_plane import metrics_relay
 from components.control_plane.gpu import EXPORTER_PORT
-from components.control_plane.ports import API_PORT, KONNECTIVITY_HEALTH_PORT
+from components.control_plane.ports import KONNECTIVITY_HEALTH_PORT
 from components.flows.table import KUBELET_PORT
-from etcd.members import metrics_port
+from etcd import relay
+from etcd.members import relay_port
+from network.addresses import ROLES
 
 _LOOPBACK = "listens on 127.0.0.1 of its host"
 _CLOSED = "firewalls of hosts drop its port"
-_BALANCED = "workers reach API servers through the load balancer, which picks one for each connection"
+_NO_RELAY = "no relay runs on control-plane hosts, because no pool can have a host for the scraper"
+_SECRET = "with the certificate in Secret menagerie-monitoring/scraper"
 _YOURS = "you install it"
 
 
@@ -35,14 +39,16 @@ class Endpoint:
 
 
 def endpoints(cluster: Cluster) -> Mapping[str, Endpoint]:
-    """Return job -> its endpoint. A kubelet asks for a token or certificate with the right nodes/metrics."""
+    """Return job -> its endpoint. A kubelet asks for a token or certificate with the right nodes/metrics.
+
+    `components.monitoring.targets` has the addresses of those on control-plane hosts.
+    """
+    closed, port = "" if metrics_relay.is_on(cluster) else _NO_RELAY, relay_port(cluster)
     return {
-        "kube-apiserver": Endpoint("https", API_PORT, closed=_BALANCED),
-        "kube-scheduler": Endpoint("https", 10259, closed=_LOOPBACK),
-        "kube-controller-manager": Endpoint("https", 10257, closed=_LOOPBACK),
-        "konnectivity-server": Endpoint("http", 8095, closed=_LOOPBACK),
-        "etcd-main": Endpoint("http", metrics_port(cluster, "main"), closed=_LOOPBACK),
-        "etcd-events": Endpoint("http", metrics_port(cluster, "events"), closed=_LOOPBACK),
+        **{
+            job: Endpoint("https", port, f"/metrics/{job}", closed, _SECRET)
+            for job in (*metrics_relay.JOBS, *map(relay.job, ROLES))
+        },
         "node": Endpoint("http", 9100, closed=_CLOSED, needs=_YOURS),
         "kubelet": Endpoint("https", KUBELET_PORT),
         "kubelet-resources": Endpoint("https", KUBELET_PORT, "/metrics/resource"),

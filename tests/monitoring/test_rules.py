@@ -62,12 +62,12 @@ def test_every_rule_has_a_cluster_a_severity_and_a_first_command(lab: Cluster) -
 def test_alerts_on_endpoints_that_nothing_reaches_are_left_out_and_named(lab: Cluster) -> None:
     """They would fire for no reason, or never."""
     assert {job.name for job in open_jobs(lab)} >= {"kubelet", "kube-state-metrics", "coredns", "controllers"}
-    assert endpoints(lab)["etcd-main"].closed
-    assert "EtcdSlowDisk" in names(lab, closed=True) - names(lab)
+    assert endpoints(lab)["node"].closed
+    assert "NeighbourTableFull" in names(lab, closed=True) - names(lab)
     assert "NodeNotReady" in names(lab)
     head = [line for line in rules.text(lab).splitlines() if line.startswith("# Left out")]
     assert len(head) == 1
-    assert "EtcdSlowDisk" in head[0]
+    assert "NeighbourTableFull" in head[0]
     assert not [line for line in rules.text(lab, closed=True).splitlines() if line.startswith("# Left out")]
 
 
@@ -75,7 +75,17 @@ def test_missing_jobs_are_those_that_prometheus_is_to_scrape(lab: Cluster) -> No
     (missing, _) = groups(lab)["monitoring"]
     assert missing.name == "JobMissing"
     assert [f'absent(up{{job="{job}"}})' for job in jobs(lab)] == missing.expr.split(" or ")
-    assert set(jobs(lab, closed=True)) - set(jobs(lab)) >= {"etcd-main", "kube-apiserver"}
+    assert set(jobs(lab, closed=True)) - set(jobs(lab)) >= {"node", "konnectivity-agent"}
+    assert set(jobs(lab)) >= {"etcd-main", "etcd-events", "kube-apiserver", "kube-scheduler"}
+
+
+def test_alerts_on_the_control_plane_are_written_if_a_pool_can_have_a_host_for_the_scraper(
+    build: Callable[..., Cluster], lab: Cluster
+) -> None:
+    assert {"ApiDown", "EtcdSlowDisk", "ControlLoopDown", "EtcdMemberDown"} <= names(lab)
+    empty = build({"pools": {"workers": None}})
+    assert endpoints(empty)["etcd-main"].closed.startswith("no relay runs")
+    assert {"ApiDown", "EtcdSlowDisk"} & names(empty) == set()
 
 
 def test_a_cluster_has_no_alert_on_what_it_lacks(lab: Cluster) -> None:
