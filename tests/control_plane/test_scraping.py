@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cluster
-from components.control_plane import metrics_keys, scraper
+from components.control_plane import metrics_keys, metrics_relay, scraper
 from components.control_plane.host import scraping
 from components.control_plane.host.api import Api, ApiError
 from components.control_plane.objects import applied
-from tests.control_plane.real_api import RealApi, plain
+from tests.control_plane.real_api import TOKEN, RealApi, plain
 from tests.sharing import shared
 from tests.waiting import until
 
@@ -40,7 +40,7 @@ class AsProgram:
 @pytest.fixture
 def api(tmp_path_factory: pytest.TempPathFactory, lab: Cluster) -> Iterator[RealApi]:
     ready = shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
-    for thing in (*scraper.objects(), *metrics_keys.objects()):
+    for thing in (*scraper.objects(), *metrics_keys.objects(), *metrics_relay.objects()):
         status, message = ready.apply(applied(thing))
         assert status in (200, 201), message
     ready.call("DELETE", scraping.SLICES)
@@ -138,6 +138,37 @@ def test_a_name_with_capital_letters_as_azure_gives_them_is_kept_apart(api: Real
         assert addresses(api) == {"API00000A": ["10.0.0.13:2396"]}
     finally:
         gone(api, "API00000A")
+
+
+def status(api: RealApi, path: str, user: str) -> int:
+    """Return the status of GET, whose answer need not be JSON, as a user."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Impersonate-User": user}
+    return api.line.ask("GET", path, headers=headers)[0]
+
+
+@pytest.mark.parametrize("user", [metrics_relay.USER, scraper.USER])
+def test_the_relay_and_the_scraper_read_metrics_and_nothing_else(api: RealApi, user: str) -> None:
+    until(lambda: status(api, "/metrics", user) == http.HTTPStatus.OK)
+    for path in ("/metrics/slis", "/metrics/cadvisor", "/logs", "/debug/pprof/", "/api/v1/nodes", "/api/v1/pods"):
+        assert status(api, path, user) == http.HTTPStatus.FORBIDDEN, path
+    assert status(api, f"/api/v1/namespaces/{scraping.NAMESPACE}/secrets", user) == http.HTTPStatus.FORBIDDEN
+
+
+def test_of_a_kubelet_the_scraper_may_read_metrics_alone(api: RealApi) -> None:
+    """A kubelet asks the API server about the subresource that belongs to the path (pkg/kubelet/server/auth.go)."""
+
+    def allowed(subresource: str, verb: str = "get", user: str = scraper.USER) -> bool:
+        asked = {"resource": "nodes", "subresource": subresource, "verb": verb, "name": "n"}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        status_, answer = api.call("POST", path, {"spec": {"user": user, "resourceAttributes": asked}})
+        assert status_ == http.HTTPStatus.CREATED
+        return bool(answer["status"]["allowed"])
+
+    until(lambda: allowed("metrics"))
+    others = ("proxy", "stats", "log", "pods", "spec", "checkpoint", "configz", "healthz", "")
+    assert [name for name in others if allowed(name)] == []
+    assert not allowed("metrics", "create")
+    assert not allowed("metrics", user=metrics_relay.USER)
 
 
 def test_a_host_that_ends_while_its_api_server_is_down_says_what_it_leaves(

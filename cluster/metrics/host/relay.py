@@ -3,8 +3,8 @@
     menagerie_relay.py SETTINGS
 
 A client needs a certificate of `ca.crt` for clients, whose only alternative name is the scraper's. GET /metrics/JOB asks
-the program of that job, each time anew, and passes its answer on piece by piece. A piece too many, or too late, ends the
-connection in the middle of an answer, which the client notices: the last chunk is missing.
+the program of that job, by a new connection each time, and passes its answer on piece by piece. A piece too many, or too
+late, ends the connection in the middle of an answer, which the client notices: the last chunk is missing.
 """
 
 from __future__ import annotations

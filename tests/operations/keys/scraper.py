@@ -72,5 +72,5 @@ def _scrape(world: Region, host: Host, keys: Keys) -> str:
         return repr(error)
     finally:
         connection.close()
-    sample = "apiserver_storage_objects" if job == "kube-apiserver" else "etcd_server_has_leader 1"
+    sample = "apiserver_request_total" if job == "kube-apiserver" else "etcd_server_has_leader 1"
     return "" if answer.status == http.HTTPStatus.OK and sample in text else f"{answer.status} {text[:200]}"
