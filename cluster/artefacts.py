@@ -42,7 +42,7 @@ def _github(name: str, version: str, repository: str, file: str) -> Artefact:
 def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
     """Return the artefact of each program as upstream publishes it.
 
-    etcd, containerd, cni-plugins and crictl are .tar.gz archives, restic is a binary in bzip2; the others
+    etcd, containerd, cni-plugins, crictl and node-exporter are .tar.gz archives, restic is a binary in bzip2; the others
     are plain binaries.
     """
     v = versions
@@ -65,6 +65,12 @@ def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
             v.KONNECTIVITY,
             "kubernetes-sigs/apiserver-network-proxy",
             f"proxy-server-linux-{ARCH}",
+        ),
+        "node-exporter": _github(
+            "node-exporter",
+            v.NODE_EXPORTER,
+            "prometheus/node_exporter",
+            f"node_exporter-{v.NODE_EXPORTER}.linux-{ARCH}.tar.gz",
         ),
         "restic": _github("restic", v.RESTIC, "restic/restic", f"restic_{v.RESTIC}_linux_{ARCH}.bz2"),
     }

@@ -11,6 +11,7 @@ FLANNEL = "0.28.4"
 COREDNS = "1.14.6"
 KONNECTIVITY = "0.34.0"
 METRICS_SERVER = "0.9.0"  # written for Kubernetes 1.36; its end-to-end tests run on 1.34 to 1.36
+NODE_EXPORTER = "1.12.1"
 RESTIC = "0.18.1"
 PAUSE = "3.10.2"  # the sandbox image that kubeadm 1.36 names
 PULUMI = "3.259.0"

@@ -156,6 +156,7 @@ def test_there_are_at_most_sixteen_top_level_folders() -> None:
         ("coredns", versions.COREDNS),
         ("konnectivity", versions.KONNECTIVITY),
         ("metrics-server", versions.METRICS_SERVER),
+        ("node-exporter", versions.NODE_EXPORTER),
         ("nvidia-device-plugin", versions.NVIDIA_DEVICE_PLUGIN),
         ("pulumi", versions.PULUMI),
         ("restic", versions.RESTIC),

@@ -1,7 +1,7 @@
 """Checksums that projects publish for their releases: where, and in which form.
 
 Sources, read November 2026: Kubernetes, "Install and Set Up kubectl on Linux" (a file `.sha256` with the digest alone);
-containerd, "Getting started" (`.sha256sum`); runc, cni-plugins, cri-tools, etcd and restic: the files of their releases;
+containerd, "Getting started" (`.sha256sum`); runc, cni-plugins, cri-tools, etcd, node_exporter and restic: files of their releases;
 GitHub, changelog of 2025-06-03, "Releases now expose digests for release assets" (`digest` of an asset in the REST API).
 All of it is read over TLS from the project's own site; restic's list also has a signature, which isn't verified.
 """
@@ -21,6 +21,7 @@ _LISTS = {
     "github.com/etcd-io/etcd/": "{folder}/SHA256SUMS",
     "github.com/kubernetes-sigs/cri-tools/": "{source}.sha256",
     "github.com/opencontainers/runc/": "{folder}/runc.sha256sum",
+    "github.com/prometheus/node_exporter/": "{folder}/sha256sums.txt",
     "github.com/restic/restic/": "{folder}/SHA256SUMS",
 }
 """Start of sources -> the file with their checksums. GitHub's own digests are used for all other releases there."""

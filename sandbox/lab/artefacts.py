@@ -40,6 +40,7 @@ def _archives(etcd_version: str) -> dict[str, dict[str, str]]:
         "containerd": {f"bin/{name}": name for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
         "cni-plugins": {f"./{name}": name for name in ("bridge", "host-local", "loopback", "portmap")},
         "crictl": {"crictl": "crictl"},
+        "node-exporter": {f"node_exporter-{versions.NODE_EXPORTER}.linux-{ARCH}/node_exporter": "node_exporter"},
     }
 
 

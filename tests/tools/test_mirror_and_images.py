@@ -60,6 +60,7 @@ def test_a_version_that_is_not_built_is_refused(fake_go: FakeGo) -> None:
         ("containerd", ["bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr"]),
         ("cni-plugins", ["./bridge", "./host-local", "./loopback", "./portmap"]),
         ("crictl", ["crictl"]),
+        ("node-exporter", [f"node_exporter-{versions.NODE_EXPORTER}.linux-amd64/node_exporter"]),
     ],
 )
 def test_an_archive_has_upstreams_layout(mirror: artefacts.MirrorTree, name: str, members: list[str]) -> None:

@@ -34,6 +34,7 @@ FORMS = {
         "{folder}/runc.sha256sum",
         "{zero} *runc.arm64\n{sum} *{name}\n{zero} *runc.tar.xz\n",
     ),
+    f"{GITHUB}/prometheus/node_exporter/": ("{folder}/sha256sums.txt", "{zero}  netbsd.tar.gz\n{sum}  {name}\n"),
     f"{GITHUB}/restic/restic/": ("{folder}/SHA256SUMS", "{zero}  restic-0.18.1.tar.gz\n{sum}  {name}\n"),
 }
 """Start of sources -> where the project's list is, and its form."""
