@@ -48,7 +48,7 @@ PACKAGES: tuple[Package, ...] = (
     Package(
         "python3",
         "Ansible, and Menagerie's programs on hosts",
-        ("firewall", "hardening", "links", "roce", "storage_host"),
+        ("firewall", "hardening", "links", "node_metrics", "roce", "storage_host"),
     ),
     Package("sudo", "logins other than root"),
     Package("unattended-upgrades", "security updates", ("hardening",)),

@@ -4,9 +4,44 @@ from __future__ import annotations
 
 from cluster.metrics.model import Exporter, Per, counter, counters, gauge, gauges
 
+COLLECTORS = (
+    *("conntrack", "cpu", "diskstats", "filefd", "filesystem", "infiniband", "loadavg", "meminfo", "netclass", "netdev"),
+    *("netstat", "pressure", "sockstat", "stat", "textfile", "time", "timex", "vmstat"),
+)
+"""Collectors that role node_metrics switches on: those of the metrics below."""
+_UNITS = 3
+"""Default of role node_metrics: containerd, flanneld, kubelet."""
+
+_OF_HOST = (
+    gauge("menagerie_unit_active", "unit", times=_UNITS),
+    counter("menagerie_unit_restarts_total", "unit", times=_UNITS),
+    *gauges(
+        """
+        menagerie_agent_tunnels menagerie_preflight_passed menagerie_preflight_timestamp_seconds
+        menagerie_reboot_required menagerie_reader_stuck
+        """
+    ),
+    # systemd on each node, nvidia-smi and the kubelet on those with GPUs.
+    gauge("menagerie_reader_failed", "reader", times=3),
+)
+_OF_GPUS = (
+    gauge("menagerie_gpus", "by", per=Per.GPU_NODE, times=2),
+    gauge("menagerie_gpu_info", "gpu", "uuid", "product", "driver", per=Per.GPU),
+    *gauges(
+        """
+        menagerie_gpu_busy_ratio menagerie_gpu_memory_used_bytes menagerie_gpu_memory_bytes menagerie_gpu_power_watts
+        menagerie_gpu_temperature_celsius menagerie_gpu_memory_temperature_celsius menagerie_gpu_clock_hertz
+        menagerie_gpu_slowed menagerie_gpu_remapped_rows menagerie_gpu_remap_failed
+        """,
+        "gpu",
+        per=Per.GPU,
+    ),
+    gauge("menagerie_gpu_pod", "gpu", "namespace", "pod", per=Per.GPU),
+)
+
 NODE_EXPORTER = Exporter(
     "node_exporter",
-    "node_exporter 1.12.1, collector/fixtures/e2e-output.txt and collector/*.go; menagerie_neighbours: role neighbours",
+    "node_exporter 1.12.1, collector/fixtures/e2e-output.txt and collector/*.go; menagerie_*: roles neighbours, node_metrics",
     (
         counter("node_cpu_seconds_total", "cpu", "mode", per=Per.CPU, times=8),
         *counters(
@@ -27,8 +62,9 @@ NODE_EXPORTER = Exporter(
             node_timex_offset_seconds node_timex_sync_status node_timex_maxerror_seconds node_textfile_scrape_error
             """
         ),
-        # Fifty collectors are on by default.
-        gauge("node_scrape_collector_success", "collector", times=50),
+        gauge("node_scrape_collector_success", "collector", times=len(COLLECTORS)),
+        # One for each file of the collector `textfile`.
+        gauge("node_textfile_mtime_seconds", "file", times=3),
         *counters(
             """
             node_disk_read_bytes_total node_disk_written_bytes_total node_disk_reads_completed_total
@@ -75,5 +111,7 @@ NODE_EXPORTER = Exporter(
         # IPv4 and IPv6.
         counter("menagerie_neighbours_overflows_total", "family", times=2),
         *gauges("menagerie_neighbours_entries menagerie_neighbours_limit", "family", times=2),
+        *_OF_HOST,
+        *_OF_GPUS,
     ),
 )

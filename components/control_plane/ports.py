@@ -1,4 +1,4 @@
-"""TCP ports of the control plane."""
+"""TCP ports of the control plane, and of what runs on every node."""
 
 API_PORT = 6443
 """kube-apiserver, on its hosts and at the load balancer, and the target port of the `kubernetes` Service."""
@@ -8,3 +8,5 @@ KONNECTIVITY_HEALTH_PORT = 8134
 """Health of a konnectivity agent on its node, on 127.0.0.1 only."""
 METRICS_SERVER_PORT = 10250
 """metrics-server, at its pods' addresses, as in upstream's manifests."""
+NODE_METRICS_PORT = 9100
+"""node_exporter's default, on every node."""

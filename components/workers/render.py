@@ -110,7 +110,8 @@ def _files(declared: Iterable[Declaration]) -> Iterable[HostFile]:
         for file in declaration.arguments.get("files", ()):
             if not file.get("block"):
                 mode = int(file.get("mode", "0644"), 8)
-                yield HostFile(file["path"], file["text"], mode, file.get("owner", "root:root"))
+                text = without_words(file["text"]) if file["path"].endswith(".py") else file["text"]
+                yield HostFile(file["path"], text, mode, file.get("owner", "root:root"))
 
 
 def _commands(declared: Iterable[Declaration]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
@@ -20,10 +21,20 @@ from jinja2.utils import missing
 
 from cluster.project import TOOLKIT
 
-ORDER = ("base", "neighbours", "containerd", "flannel", "kubelet")
+ORDER = ("base", "neighbours", "containerd", "flannel", "node_metrics", "kubelet")
 """The order of site.yml."""
 FOLDER = TOOLKIT / "roles"
 _MODULES = ("host_state", "kubelet_join")
+# The command of a program of several modules, as roles/lookups/host_program.py writes it.
+_STARTER = """\
+#!/usr/bin/python3 -sB
+# Placed by Menagerie. The program is in {library}/{package}.
+import runpy
+import sys
+
+sys.path.insert(0, "{library}")
+runpy.run_module("{package}", run_name="__main__")
+"""
 
 
 class Declaration(NamedTuple):
@@ -66,7 +77,7 @@ class _Environment(ImmutableSandboxedEnvironment, NativeEnvironment):
     def __init__(self, role: _Role) -> None:
         super().__init__(undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True)
         self.role = role
-        self.globals["lookup"] = role.lookup
+        self.globals |= {"lookup": role.lookup, "query": role.query}
         self.filters |= {
             "combine": lambda first, second: {**first, **second},
             "dict2items": _dict2items,
@@ -121,6 +132,21 @@ class _Role:
         if folder == "templates":
             return str(self._rendered(text))
         return text.rstrip() if rstrip else text
+
+    def query(self, plugin: str, package: str, command: str) -> list[dict[str, str]]:
+        """Return the files of a program of several modules, like the lookup host_program of roles/lookups."""
+        if plugin != "host_program":
+            raise ValueError(f"roles/{self._name}: lookup {plugin} works only with Ansible")
+        library = f"/usr/local/lib/{Path(command).name}"
+        modules = sorted((FOLDER / self._name / "files" / package).glob("*.py"))
+        starter = _STARTER.format(library=library, package=package)
+        return [
+            *(
+                {"path": f"{library}/{package}/{each.name}", "text": each.read_text(), "mode": "0644"}
+                for each in modules
+            ),
+            {"path": command, "text": starter, "mode": "0755"},
+        ]
 
     def _rendered(self, text: str) -> Any:
         template = self._environment.from_string(text)

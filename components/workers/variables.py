@@ -12,8 +12,11 @@ from cluster import hardware, places, preflight
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.images import PAUSE, by_digest
 from cluster.kernel import command_line
+from cluster.metrics.identity import SAN
+from cluster.metrics.nodes import COLLECTORS
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
+from components.control_plane.ports import KONNECTIVITY_HEALTH_PORT, NODE_METRICS_PORT
 from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
 
 Variables = dict[str, Any]
@@ -53,6 +56,11 @@ def of_all(
         "kubelet_endpoint": endpoint,
         "kubelet_follower": "flanneld.service",
         "kubelet_max_pods": cluster.spec.network.max_pods,
+        "node_metrics_downloads": {"node_exporter": _download(source, programs["node-exporter"])},
+        "node_metrics_client": SAN,
+        "node_metrics_port": NODE_METRICS_PORT,
+        "node_metrics_collectors": list(COLLECTORS),
+        "node_metrics_agent_port": KONNECTIVITY_HEALTH_PORT,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -52,6 +53,25 @@ def test_a_check_without_a_verdict_reports_unknown(preflight, tmp_path):
     (condition,) = api.calls[-1][2]["status"]["conditions"]
     assert (condition["status"], condition["reason"]) == ("Unknown", "CheckFailed")
     assert "Expecting property name" in condition["message"]
+    assert not (tmp_path / preflight.host.PASSED.lstrip("/")).exists()
+
+
+@pytest.mark.parametrize(("expected", "result"), [({}, "True"), ({"sockets": 64}, "False")])
+def test_a_result_is_kept_for_the_hosts_metrics(preflight, tmp_path, expected, result):
+    settings = tmp_path / preflight.host.SETTINGS.lstrip("/")
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"expected": expected}))
+    main = sys.modules["menagerie_preflight.__main__"]
+    for _ in range(2):
+        assert main.report(preflight.host.Host(str(tmp_path)), Api({"metadata": {}}, []), "gpu-017") == result
+    path = tmp_path / preflight.host.PASSED.lstrip("/")
+    assert (path.read_text(), list(path.parent.iterdir())) == (f"{result}\n", [path])
+
+
+def test_the_hosts_metrics_look_for_the_result_where_it_is_kept(preflight):
+    from menagerie_node_metrics import host
+
+    assert host.PREFLIGHT == preflight.host.PASSED
 
 
 @pytest.mark.parametrize(("before", "since"), [("True", "2025-01-01T00:00:00Z"), ("False", "2025-10-09T08:53:20Z")])

@@ -105,6 +105,7 @@ def test_site_yml_is_short_and_runs_every_role():
         "gpu",
         "containerd",
         "flannel",
+        "node_metrics",
         "kubelet",
         "preflight",
     ]

@@ -53,6 +53,9 @@ EVERY_OTHER = {
     "kubelet_labels": {},
     "kubelet_follower": "",
     "flannel_kubeconfig": "/etc/other.conf",
+    "node_metrics_folder": "/srv/metrics",
+    "node_metrics_units": ["containerd.service"],
+    "node_metrics_every": "30s",
 }
 """Variables that an operator may set, each different from its default or computed value."""
 
@@ -126,7 +129,9 @@ def recorded(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, obj
     shutil.copytree(ROOT / "roles", root / "roles", ignore=shutil.ignore_patterns("modules", "module_utils"))
     header = "hosts: all\n  environment: {NOTED_HOST: '{{ inventory_hostname }}'}\n"
     (root / "site.yml").write_text((ROOT / "site.yml").read_text().replace("hosts: all\n", header))
-    (root / "ansible.cfg").write_text("[defaults]\nroles_path = roles\nlibrary = modules\n")
+    (root / "ansible.cfg").write_text(
+        "[defaults]\nroles_path = roles\nlibrary = modules\nlookup_plugins = roles/lookups\n"
+    )
     connection = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
     own = {"ansible_host", "ansible_port", "ansible_user", "ansible_python_interpreter"}
     hosts = {host: {k: v for k, v in values.items() if k not in own} for host, values in given.items()}
@@ -148,7 +153,7 @@ def recorded(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, obj
 def test_every_task_of_the_roles_is_evaluated_like_in_ansible(given, recorded, host):
     ours = declarations({"inventory_hostname": host, **given[host]})
     assert [(each.module, each.arguments) for each in ours] == recorded[host]
-    assert len(recorded[host]) == 6
+    assert len(recorded[host]) == 7
 
 
 def test_no_text_in_a_workers_variables_is_executed_by_ansible(recorded, canary):

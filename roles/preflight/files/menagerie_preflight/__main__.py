@@ -49,6 +49,7 @@ def report(here: host.Host, api: node.Api, name: str) -> str:
         show(findings)
         made = node.condition(own.body, findings, time.time(), subject)
     api.call("PATCH", f"{path}/status", node.patch(made))
+    host.record(here, made["status"])
     why = f" {made['message']}" if made["status"] == "Unknown" else ""
     print(f"{made['type']} is {made['status']}: {made['reason']}{why}", flush=True)
     return str(made["status"])

@@ -16,6 +16,8 @@ from .xid import Xid, bus_id, parse
 SETTINGS = "/etc/menagerie/preflight.json"
 CLEARED = "/run/menagerie/preflight-cleared"
 """Xids up to the time of this file are cleared. The next boot removes the file, and resets the Xids too."""
+PASSED = "/run/menagerie-preflight/passed"
+"""The result of the last check: the status of its condition. Role node_metrics serves it with its time."""
 NVIDIA, DISPLAY = "0x10de", "0x03"
 TOOL_S = 60
 DIAGNOSTIC_S = 300
@@ -191,6 +193,16 @@ def _words(messages: Any) -> Iterable[str]:
 def kernel_log(host: Host) -> Iterator[Xid]:
     """Yield this boot's Xids, with Unix times. The reboot has cleared earlier ones."""
     return parse(host.lines(["journalctl", "--dmesg", "--boot", "--output=short-unix", "--no-pager", "--quiet"]))
+
+
+def record(host: Host, status: str) -> None:
+    """Keep the result of a check, if it has one. Written as a whole: it may be read at any time."""
+    if status in ("True", "False"):
+        path = host.at(PASSED)
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        with open(f"{path}.new", "w") as handle:
+            handle.write(f"{status}\n")
+        os.replace(f"{path}.new", path)
 
 
 def cleared(host: Host) -> float:
