@@ -10,7 +10,7 @@ from cluster.controllers import home
 from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
-from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT, NODE_METRICS_PORT
 from components.flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
 from etcd.members import agent_port, settings
 from network.addresses import ROLES
@@ -132,8 +132,10 @@ def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow
         ssh = sorted({spec.sites[site].ssh.port for site in sites})
         yield from _tcp([Role.OPERATOR], Role.WORKER_AT_SITE, ssh, SSH_LOGIN)
     asks = "metrics-server asks each kubelet for its metrics, and the agent of another node one without an agent."
+    scrapes = "Prometheus, a pod, asks each node for the metrics of its host."
     for worker in workers:
         yield from _tcp(workers, worker, [KUBELET_PORT], asks)
+        yield from _tcp(workers, worker, [NODE_METRICS_PORT], scrapes)
         if spec.network.flannel.backend is FlannelBackend.VXLAN:
             port = spec.network.flannel.port
             yield from _udp(workers, worker, port, "VXLAN of flannel carries packets of pods between nodes.")

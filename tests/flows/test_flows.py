@@ -152,7 +152,7 @@ def test_packets_of_pods_follow_the_settings_of_flannel(build, flannel, vxlan, n
 def test_workers_in_the_region_and_at_sites_are_one_network_of_pods(build):
     table = flows(build({"pools": REGION}))
     for source, destination in product(WORKERS, WORKERS):
-        assert between(table, source, destination) == {8472, 10250, *NODE_PORTS}
+        assert between(table, source, destination) == {8472, 9100, 10250, *NODE_PORTS}
 
 
 @given(SHAPES)

@@ -131,7 +131,7 @@ def test_the_router_lets_nothing_else_through_except_to_services_between_racks_a
     assert passed - allowed == set()
     workers = (Role.WORKER_AT_SITE, Role.WORKER_IN_REGION)
     services = {(protocol, port) for protocol in (Protocol.TCP, Protocol.UDP) for port in (30_000, 32_767)}
-    between = {(Protocol.TCP, 10250), (Protocol.UDP, 8472)} | services
+    between = {(Protocol.TCP, 9100), (Protocol.TCP, 10250), (Protocol.UDP, 8472)} | services
     assert passed == {
         (worker, Role.LOAD_BALANCER, Protocol.TCP, port) for worker in workers for port in (6443, 8132)
     } | {(source, destination, *flow) for source, destination in (workers, workers[::-1]) for flow in between}

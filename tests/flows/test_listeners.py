@@ -12,6 +12,7 @@ from hypothesis import given
 
 from cluster.network import NODE_PORTS
 from components.control_plane import konnectivity, kubeadm, units
+from components.control_plane.ports import NODE_METRICS_PORT
 from components.flows.flow import Protocol, Role, roles
 from components.flows.table import flows
 from etcd.flags import flags
@@ -78,12 +79,14 @@ def worker_listeners(cluster):
     proxy = kubeadm.kube_proxy_configuration(cluster)
     agent = konnectivity.agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
     flanneld = (ROOT / "roles/flannel/templates/flanneld.service.j2").read_text().split()
+    exporter = (ROOT / "roles/node_metrics/templates/node-exporter.service.j2").read_text()
+    assert "--web.listen-address=:{{ node_metrics_port }}" in exporter
     assert kubelet["readOnlyPort"] == 0
     assert "healthzBindAddress" not in kubelet  # the default is 127.0.0.1
     assert "healthzBindAddress" not in proxy  # the default is 0.0.0.0:10256
     assert proxy["metricsBindAddress"].startswith("127.0.0.1:")
     return (
-        {kubelet.get("port", 10250), KUBE_PROXY_HEALTH}
+        {kubelet.get("port", 10250), KUBE_PROXY_HEALTH, NODE_METRICS_PORT}
         | reachable("proxy-agent", agent)
         | reachable("flanneld", flanneld)
     )

@@ -151,7 +151,7 @@ except OSError as error: print(error)
 def inside(netns, *words, **more):
     prefix = ["ip", "netns", "exec", f"{NAME}-{netns}"] if netns else []
     return subprocess.Popen([*prefix, sys.executable, "-c", *words], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
-servers = [inside("", SERVE, "22", "23", "10250", "18515", "6800", "9000"), inside("pod", SERVE, "8080")]
+servers = [inside("", SERVE, "22", "23", "9100", "10250", "18515", "6800", "9000"), inside("pod", SERVE, "8080")]
 for server in servers: server.stdout.readline()
 def tried(case):
     netns, source, target, port = case
@@ -170,6 +170,11 @@ CASES = [
     (("out", "10.78.1.12", HOST, 10250), "in"),  # a worker of the rack
     (("out", "10.77.0.130", HOST, 10250), "in"),  # a worker in the region
     (("out", "10.77.0.5", HOST, 10250), "dropped"),  # an API server
+    (("out", "10.78.1.12", HOST, 9100), "in"),  # metrics of the host, for pods of workers
+    (("out", "10.77.0.130", HOST, 9100), "in"),
+    (("out", "10.77.0.5", HOST, 9100), "dropped"),
+    (("out", "198.51.100.5", HOST, 9100), "dropped"),
+    (("pod", POD, HOST, 9100), "in"),
     (("out", "10.78.1.12", HOST, 22), "dropped"),
     (("out", "10.78.1.12", HOST, 9000), "dropped"),
     (("out", "10.78.1.12", HOST, 18515), "in"),  # menagerie roce test
