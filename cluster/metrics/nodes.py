@@ -5,8 +5,8 @@ from __future__ import annotations
 from cluster.metrics.model import Exporter, Per, counter, counters, gauge, gauges
 
 COLLECTORS = (
-    *("conntrack", "cpu", "diskstats", "filefd", "filesystem", "infiniband", "loadavg", "meminfo", "netclass", "netdev"),
-    *("netstat", "pressure", "sockstat", "stat", "textfile", "time", "timex", "vmstat"),
+    *("conntrack", "cpu", "diskstats", "filefd", "filesystem", "infiniband", "loadavg", "meminfo", "netclass"),
+    *("netdev", "netstat", "pressure", "sockstat", "stat", "textfile", "time", "timex", "vmstat"),
 )
 """Collectors that role node_metrics switches on: those of the metrics below."""
 _UNITS = 3

@@ -9,8 +9,9 @@ from cluster.metrics.jobs import JOBS
 from cluster.metrics.model import Job
 from cluster.spec import Cluster
 from components.control_plane.gpu import EXPORTER_PORT
-from components.control_plane.ports import API_PORT, KONNECTIVITY_HEALTH_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_HEALTH_PORT, NODE_METRICS_PORT
 from components.flows.table import KUBELET_PORT
+from components.monitoring.identity import SAN
 from etcd.members import metrics_port
 
 _LOOPBACK = "listens on 127.0.0.1 of its host"
@@ -35,7 +36,10 @@ class Endpoint:
 
 
 def endpoints(cluster: Cluster) -> Mapping[str, Endpoint]:
-    """Return job -> its endpoint. A kubelet asks for a token or certificate with the right nodes/metrics."""
+    """Return job -> its endpoint.
+
+    A kubelet asks for a token or certificate with the right nodes/metrics, a node for the certificate of `identity.SAN`.
+    """
     return {
         "kube-apiserver": Endpoint("https", API_PORT, closed=_BALANCED),
         "kube-scheduler": Endpoint("https", 10259, closed=_LOOPBACK),
@@ -43,7 +47,7 @@ def endpoints(cluster: Cluster) -> Mapping[str, Endpoint]:
         "konnectivity-server": Endpoint("http", 8095, closed=_LOOPBACK),
         "etcd-main": Endpoint("http", metrics_port(cluster, "main"), closed=_LOOPBACK),
         "etcd-events": Endpoint("http", metrics_port(cluster, "events"), closed=_LOOPBACK),
-        "node": Endpoint("http", 9100, closed=_CLOSED, needs=_YOURS),
+        "node": Endpoint("https", NODE_METRICS_PORT, needs=f"a client certificate for {SAN}"),
         "kubelet": Endpoint("https", KUBELET_PORT),
         "kubelet-resources": Endpoint("https", KUBELET_PORT, "/metrics/resource"),
         "cadvisor": Endpoint("https", KUBELET_PORT, "/metrics/cadvisor"),

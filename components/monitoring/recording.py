@@ -13,21 +13,22 @@ class Recording(NamedTuple):
     says: str
 
 
-_POD = 'namespace!=""'
+# A GPU that several pods share counts once for each.
+_OF_POD = "menagerie_gpu_pod * on (node, gpu) group_left ()"
 RECORDINGS = (
     Recording(
         "menagerie:gpus_in_use:count",
-        f"count by (namespace) (DCGM_FI_DEV_GPU_UTIL{{{_POD}}})",
+        "count by (namespace) (menagerie_gpu_pod)",
         "GPUs that pods of a namespace have.",
     ),
     Recording(
         "menagerie:gpu_utilisation:avg",
-        f"avg by (namespace) (DCGM_FI_DEV_GPU_UTIL{{{_POD}}}) / 100",
+        f"avg by (namespace) ({_OF_POD} menagerie_gpu_busy_ratio)",
         "How busy the GPUs are that pods of a namespace have, 0 to 1.",
     ),
     Recording(
         "menagerie:gpu_power_watts:sum",
-        f"sum by (namespace) (DCGM_FI_DEV_POWER_USAGE{{{_POD}}})",
+        f"sum by (namespace) ({_OF_POD} menagerie_gpu_power_watts)",
         "Power of the GPUs that pods of a namespace have. The host's own power is not in it.",
     ),
     Recording(

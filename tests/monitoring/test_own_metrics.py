@@ -6,6 +6,9 @@ import runpy
 from collections.abc import Iterable
 from pathlib import Path
 
+import yaml
+from menagerie_node_metrics import METRICS as OF_NODES
+from menagerie_node_metrics import PREFIX as PREFIX_OF_NODES
 from prometheus_client.parser import text_string_to_metric_families
 
 from cluster.metrics import own
@@ -19,7 +22,8 @@ from controllers.autoscaler.metrics import PREFIX as AUTOSCALER_PREFIX
 from controllers.autoscaler.metrics import Metrics
 from controllers.program.loop import GAUGES, PREFIX
 
-NEIGHBOURS = Path(__file__).parents[2] / "roles" / "neighbours" / "files" / "menagerie_neighbours.py"
+ROLES = Path(__file__).parents[2] / "roles"
+NEIGHBOURS, NODE_METRICS = ROLES / "neighbours" / "files" / "menagerie_neighbours.py", ROLES / "node_metrics"
 
 
 def names(exporter: Exporter) -> set[str]:
@@ -46,7 +50,17 @@ def test_the_catalogue_has_the_metrics_of_the_autoscaler() -> None:
 def test_the_catalogue_has_the_metrics_that_hosts_write_for_node_exporter() -> None:
     program = runpy.run_path(str(NEIGHBOURS))
     written = served(program["metrics"]([program["Table"]("ipv4", 3, 0, 1024, None)]))
-    assert {name for name in names(NODE_EXPORTER) if name.startswith("menagerie_")} == written
+    written |= {f"{PREFIX_OF_NODES}{name}" for name in OF_NODES}
+    own = {metric for metric in NODE_EXPORTER.metrics if metric.name.startswith("menagerie_")}
+    assert {metric.name for metric in own} == written
+    kinds = {metric.name: metric.kind for metric in own}
+    assert {f"{PREFIX_OF_NODES}{name}": kind for name, (kind, _) in OF_NODES.items()}.items() <= kinds.items()
+
+
+def test_the_number_of_units_in_the_catalogue_is_that_of_the_role() -> None:
+    defaults = yaml.safe_load((NODE_METRICS / "defaults" / "main.yml").read_text())
+    (metric,) = [each for each in NODE_EXPORTER.metrics if each.name == "menagerie_unit_active"]
+    assert metric.times == len(defaults["node_metrics_units"])
 
 
 def test_controllers_are_scraped_at_the_port_that_they_listen_on(lab: Cluster) -> None:

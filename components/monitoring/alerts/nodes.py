@@ -60,6 +60,17 @@ ALERTS = (
         first=_REPAIR,
     ),
     Alert(
+        name="NodeServiceDown",
+        expr="menagerie_unit_active == 0",
+        holds="10m",
+        severity=Severity.WARNING,
+        says="{{ $labels.unit }} of node {{ $labels.node }} does not run.",
+        means="systemd restarts it and it ends again. Without flanneld, new nodes are unreachable for pods there.",
+        jobs=_HOSTS,
+        runbook="node-does-not-join",
+        first=_STATUS,
+    ),
+    Alert(
         name="KubeletCertificateExpires",
         # A kubelet renews after 70 to 90 % of a year (client-go, certificate manager), so 36 days are left at the least.
         expr="kubelet_certificate_manager_client_ttl_seconds < 14 * 86400",

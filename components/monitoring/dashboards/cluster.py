@@ -43,6 +43,8 @@ CLUSTER = Dashboard(
             ),
             about="Each API server has a tunnel from every node.",
         ),
+        chart("Units of nodes that do not run", "count by (unit) (menagerie_unit_active == 0)", "{{unit}}"),
+        chart("Nodes that ask for a reboot", "count(menagerie_reboot_required == 1)"),
         chart("DNS answers, by code", "sum by (rcode) (rate(coredns_dns_responses_total[5m]))", "{{rcode}}", unit="reqps"),
         chart("Add-ons that lack pods", 'kube_daemonset_status_number_unavailable{namespace="kube-system"} > 0',
               "{{daemonset}}"),

@@ -49,6 +49,6 @@ NETWORK = Dashboard(
               "histogram_quantile(0.99, sum by (le) (rate(coredns_dns_request_duration_seconds_bucket[5m])))", unit="s"),
         chart("Resolvers that did not answer", "sum(rate(coredns_forward_healthcheck_broken_total[5m]))", unit="ops"),
         chart("Nodes without a tunnel to an API server",
-              "count(konnectivity_network_proxy_agent_open_server_connections == 0)"),
+              "count(menagerie_agent_tunnels == 0)"),
     ),
 )  # fmt: skip
