@@ -22,7 +22,6 @@ CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
 """systemd's folder with copies of the unit's files."""
 UNIT, WEB = "/etc/systemd/system/node-exporter.service", "/etc/menagerie/node-exporter.yml"
 FOLDER = "/var/lib/prometheus/node-exporter"
-NODE = "worker-1"
 KUBERNETES, SERVING, STRANGER = (new_authority(name) for name in ("kubernetes", "kubelet-serving", "stranger"))
 SCRAPER = Request(USER, dns_names=(SAN,), usages=("client",))
 
@@ -56,9 +55,12 @@ class Exporter:
             return str(answer.read().decode())
 
 
-def of_kubelet(serial: Signed | None = None) -> str:
+OF_KUBELET = Request("system:node:worker-1", ("system:nodes",), ("worker-1", "localhost"), ("127.0.0.1",), ("server",))
+
+
+def of_kubelet() -> str:
     """Return a serving certificate and its key in one text, as a kubelet's file has them."""
-    own = serial or issue(SERVING, Request(f"system:node:{NODE}", ("system:nodes",), (NODE, "localhost"), ("127.0.0.1",), ("server",)))
+    own = issue(SERVING, OF_KUBELET)
     return own.certificate + own.private_key
 
 
@@ -76,7 +78,11 @@ def running(hybrid, source, folder: Path) -> Iterator[Exporter]:  # type: ignore
     (folder / "web.yml").write_text(texts[WEB])
     (folder / "serving.pem").write_text(of_kubelet())
     (folder / "clients.crt").write_text(KUBERNETES.certificate)
-    moved = {f"{CREDENTIALS}/web.yml": str(folder / "web.yml"), FOLDER: str(folder / "textfile"), ":9100": f"127.0.0.1:{port}"}
+    moved = {
+        f"{CREDENTIALS}/web.yml": str(folder / "web.yml"),
+        FOLDER: str(folder / "textfile"),
+        ":9100": f"127.0.0.1:{port}",
+    }
     given = words(texts[UNIT])[1:]
     for former, place in moved.items():
         assert sum(word.endswith(f"={former}") for word in given) == 1, former

@@ -37,7 +37,8 @@ def of_container(resource: str, *ids: str) -> bytes:
 
 def pod(namespace: str, name: str, *each: bytes) -> bytes:
     """Return a PodResources. Its containers also have exclusive CPUs and memory."""
-    cpus, memory = field(3, varint(7) + varint(300)), field(4, field(1, "hugepages-1Gi") + varint(2 << 3) + varint(1 << 40))
+    cpus = field(3, varint(7) + varint(300))
+    memory = field(4, field(1, "hugepages-1Gi") + varint(2 << 3) + varint(1 << 40))
     containers = (field(3, field(1, "main") + field(2, one) + cpus + memory) for one in each)
     return field(1, field(1, name) + field(2, namespace) + b"".join(containers))
 

@@ -46,7 +46,8 @@ def test_the_scraper_gets_metrics_from_a_server_that_it_verifies(exporter: Expor
 
 
 NO_SAN, NO_AUTHORITY = "could not find allowed SANs", "certificate signed by unknown authority"
-NODE, OPERATOR = Request("system:node:worker-2", ("system:nodes",), usages=("client",)), Request("kubernetes-admin", ("system:masters",))
+NODE = Request("system:node:worker-2", ("system:nodes",), usages=("client",))
+OPERATOR = Request("kubernetes-admin", ("system:masters",))
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,11 @@ def test_authorities_that_are_replaced_count_at_the_next_connection(
 
 def shown(exporter: Exporter, context: ssl.SSLContext) -> x509.Certificate:
     """Return the certificate that the exporter shows."""
-    with socket.create_connection(("127.0.0.1", exporter.port), timeout=30) as connection:
-        with context.wrap_socket(connection, server_hostname="localhost") as tls:
-            der = tls.getpeercert(binary_form=True)
+    with (
+        socket.create_connection(("127.0.0.1", exporter.port), timeout=30) as connection,
+        context.wrap_socket(connection, server_hostname="localhost") as tls,
+    ):
+        der = tls.getpeercert(binary_form=True)
     assert der
     return x509.load_der_x509_certificate(der)
 
@@ -138,7 +141,14 @@ def shown(exporter: Exporter, context: ssl.SSLContext) -> x509.Certificate:
 @pytest.fixture(scope="module")
 def series(exporter: Exporter, scraper: ssl.SSLContext) -> dict[str, list[tuple[dict[str, str], float]]]:
     """Return name in the text format -> (labels, value) of its series, with the file of our own program."""
-    command = [sys.executable, "-sB", "-m", "menagerie_node_metrics", "host", f"--folder={exporter.folder / 'textfile'}"]
+    command = [
+        sys.executable,
+        "-sB",
+        "-m",
+        "menagerie_node_metrics",
+        "host",
+        f"--folder={exporter.folder / 'textfile'}",
+    ]
     subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(ROLE)}, stdin=subprocess.DEVNULL)
     served = defaultdict(list)
     for family in text_string_to_metric_families(exporter.read(scraper)):
@@ -173,8 +183,12 @@ def test_the_file_of_our_own_program_is_read_without_an_error(series) -> None:  
 @pytest.mark.parametrize(
     ("name", "path", "read"),
     [
-        ("node_boot_time_seconds", "/proc/stat", lambda text: int(re.search(r"^btime (\d+)$", text, re.M)[1])),
-        ("node_memory_MemTotal_bytes", "/proc/meminfo", lambda text: int(re.search(r"MemTotal: +(\d+) kB", text)[1]) * 1024),
+        ("node_boot_time_seconds", "/proc/stat", lambda text: int(re.search(r"^btime (\d+)$", text, re.MULTILINE)[1])),
+        (
+            "node_memory_MemTotal_bytes",
+            "/proc/meminfo",
+            lambda text: int(re.search(r"MemTotal: +(\d+) kB", text)[1]) * 1024,
+        ),
         ("node_filefd_maximum", "/proc/sys/fs/file-nr", lambda text: int(text.split()[2])),
     ],
 )

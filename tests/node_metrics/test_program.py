@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.server
 import os
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,12 +16,13 @@ import pytest
 from menagerie_node_metrics import METRICS, Sample, Unanswered, __main__, devices, host, page
 from prometheus_client.parser import text_string_to_metric_families
 
+from components.workers import host_config
+from network.addresses import plan
 from tests.node_metrics.test_gpus import recorded
 
+ROLE = Path(__file__).parents[2] / "roles" / "node_metrics" / "files"
 FOLDER = "/var/lib/prometheus/node-exporter"
-SYSTEMCTL = (
-    "Id=containerd.service\nActiveState=active\nNRestarts=0\n\nId=flanneld.service\nActiveState=activating\nNRestarts=41\n"
-)
+SYSTEMCTL = "Id=containerd.service\nActiveState=active\nNRestarts=0\n\nId=flanneld.service\nActiveState=activating\nNRestarts=41\n"
 GPU = "sys/bus/pci/devices/0000:61:00.0"
 
 
@@ -121,7 +124,10 @@ def test_a_reason_to_reboot_shows(machine: Machine, path: str) -> None:
 def test_the_result_of_the_hosts_own_checks_shows_with_its_time(machine: Machine, result: str, passed: int) -> None:
     os.utime(machine.put("/run/menagerie-preflight/passed", result), (1_760_000_000, 1_760_000_000))
     read = machine.written("host")
-    assert (read["menagerie_preflight_passed"], read["menagerie_preflight_timestamp_seconds"]) == (passed, 1_760_000_000)
+    assert (read["menagerie_preflight_passed"], read["menagerie_preflight_timestamp_seconds"]) == (
+        passed,
+        1_760_000_000,
+    )
 
 
 def test_without_systemd_and_without_an_agent_the_rest_is_written(
@@ -195,12 +201,37 @@ def test_without_a_folder_it_prints_and_writes_nothing(machine: Machine, capsys:
 
 def test_a_page_has_each_metric_once_with_its_meaning_and_escapes_what_it_must() -> None:
     odd = 'a"b\\c\nd'
-    text = page([Sample("gpu_pod", 1, (("gpu", "0"), ("pod", odd))), Sample("gpus", 2), Sample("gpu_pod", 1, (("gpu", "1"),))])
+    text = page(
+        [Sample("gpu_pod", 1, (("gpu", "0"), ("pod", odd))), Sample("gpus", 2), Sample("gpu_pod", 1, (("gpu", "1"),))]
+    )
     families = list(text_string_to_metric_families(text))
-    assert [(family.name, len(family.samples)) for family in families] == [("menagerie_gpu_pod", 2), ("menagerie_gpus", 1)]
+    assert [(family.name, len(family.samples)) for family in families] == [
+        ("menagerie_gpu_pod", 2),
+        ("menagerie_gpus", 1),
+    ]
     assert families[0].samples[0].labels["pod"] == odd
     assert families[0].documentation == METRICS["gpu_pod"][1]
 
 
 def test_a_large_counter_keeps_its_digits() -> None:
     assert page([Sample("gpu_memory_bytes", 196_608 << 20)]).endswith("menagerie_gpu_memory_bytes 206158430208\n")
+
+
+def test_without_comments_as_workers_in_the_region_get_it_the_program_does_the_same(
+    hybrid, source, tmp_path: Path
+) -> None:  # type: ignore[no-untyped-def]
+    library = "/usr/local/lib/menagerie-node-metrics/"
+    for file in host_config(hybrid, "cpu", plan(hybrid), source).files:
+        if file.path.startswith(library):
+            place = tmp_path / file.path.removeprefix(library)
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(file.text)
+    printed = [
+        subprocess.run(
+            [sys.executable, "-sB", "-m", "menagerie_node_metrics", "host"],
+            env={"PYTHONPATH": str(folder), "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True,
+        ).stdout
+        for folder in (tmp_path, ROLE)
+    ]  # fmt: skip
+    assert printed[0] == printed[1]
+    assert "menagerie_agent_tunnels 0\n" in printed[0]

@@ -90,9 +90,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 def _ask(path: str, patience_s: float) -> bytes:
     """Return the message of the answer. Raises OSError or ValueError."""
-    headers = b"".join(
-        b"\0" + b"".join(bytes([len(word)]) + word.encode() for word in header) for header in _CALL
-    )
+    headers = b"".join(b"\0" + b"".join(bytes([len(word)]) + word.encode() for word in header) for header in _CALL)
     hello = (
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
         + _frame(_SETTINGS, 0, 0, struct.pack(">HI", _INITIAL_WINDOW_SIZE, LARGEST))

@@ -18,7 +18,9 @@ PREFLIGHT = "/run/menagerie-preflight/passed"
 """Role preflight writes the result of each check: the status of its condition, True or False."""
 REBOOTS = ("/run/reboot-required", "/run/menagerie/reboot-required.d/*")
 """Files of Debian's packages, and of Menagerie's programs."""
-TUNNELS = re.compile(r"^konnectivity_network_proxy_agent_open_server_connections(?:\{[^}]*\})? ([\d.e+]+)$", re.MULTILINE)
+TUNNELS = re.compile(
+    r"^konnectivity_network_proxy_agent_open_server_connections(?:\{[^}]*\})? ([\d.e+]+)$", re.MULTILINE
+)
 TOOL_S = 30
 
 
