@@ -21,8 +21,8 @@ _OF_HOST = (
         menagerie_reboot_required menagerie_reader_stuck
         """
     ),
-    # systemd on each node, nvidia-smi and the kubelet on those with GPUs.
-    gauge("menagerie_reader_failed", "reader", times=3),
+    # systemd and the exporter on each node, nvidia-smi and the kubelet on those with GPUs.
+    gauge("menagerie_reader_failed", "reader", times=4),
 )
 _OF_GPUS = (
     gauge("menagerie_gpus", "by", per=Per.GPU_NODE, times=2),

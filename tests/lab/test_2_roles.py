@@ -25,7 +25,7 @@ DRIFTS = {
     "gpu": ("systemctl disable menagerie-gpu.service", "systemctl is-enabled menagerie-gpu.service"),
     "containerd": ("chmod 0600 /etc/crictl.yaml", "stat -c %a /etc/crictl.yaml"),
     "flannel": ("rm /usr/local/libexec/menagerie-flannel-cni", "ls /usr/local/libexec"),
-    "node_metrics": ("systemctl stop node-exporter-keys.path", "systemctl is-active node-exporter-keys.path"),
+    "node_metrics": ("systemctl stop node-exporter.path", "systemctl is-active node-exporter.path"),
     "kubelet": ("systemctl disable kubelet.service", "systemctl is-enabled kubelet.service"),
     "preflight": ("systemctl stop menagerie-preflight.timer", "systemctl is-active menagerie-preflight.timer"),
 }  # fmt: skip

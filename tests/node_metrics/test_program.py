@@ -30,13 +30,16 @@ class Machine:
     """A host in a folder, with programs that answer with a text, or not at all."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root, self.answers = root, {"systemctl": SYSTEMCTL}
+        self.root, self.answers, self.started, self.acts = root, {"systemctl": SYSTEMCTL}, 0, list[str]()
         monkeypatch.setattr(host.Host, "run", lambda _, words: self.run(words))
         self.port = 1
 
     def run(self, words: list[str]) -> str:
         if words[0] not in self.answers:
             raise Unanswered(f"{words[0]} is missing")
+        if words[-1] == host.EXPORTER:
+            self.acts += [" ".join(words)] if words[1] != "show" else []
+            return f"{self.started}\n"
         return self.answers[words[0]]
 
     def put(self, path: str, text: str) -> Path:
@@ -99,6 +102,7 @@ def test_a_host_without_gpus_has_its_units_its_agent_and_nothing_of_gpus(machine
     assert read.pop("menagerie_preflight_timestamp_seconds") == pytest.approx(time.time(), abs=60)
     assert read == {
         "menagerie_reader_failed systemd": 0,
+        "menagerie_reader_failed exporter": 0,
         "menagerie_unit_active containerd.service": 1,
         "menagerie_unit_active flanneld.service": 0,
         "menagerie_unit_restarts_total containerd.service": 0,
@@ -137,7 +141,7 @@ def test_without_systemd_and_without_an_agent_the_rest_is_written(
     read = machine.written("host", "containerd.service")
     assert (read["menagerie_reader_failed systemd"], read["menagerie_agent_tunnels"]) == (1, 0)
     assert "menagerie_unit_active containerd.service" not in read
-    assert capsys.readouterr().err == "<4>systemctl is missing\n"
+    assert capsys.readouterr().err == 2 * "<4>systemctl is missing\n"
     machine.written("host", "containerd.service")
     assert capsys.readouterr().err == ""  # said once
 
@@ -170,6 +174,43 @@ def test_only_nvidias_display_controllers_count(machine: Machine) -> None:
         machine.put(f"sys/bus/pci/devices/{name}/vendor", vendor)
         machine.put(f"sys/bus/pci/devices/{name}/class", kind)
     assert host.Host(str(machine.root)).pci_gpus() == 1
+
+
+RESTART = f"systemctl try-restart {host.EXPORTER}"
+
+
+def test_the_exporter_starts_again_once_when_a_credential_is_younger_than_its_start(machine: Machine) -> None:
+    """The kubelet writes another file, and replaces the link to it by renaming."""
+    for path in host.CREDENTIALS:
+        old = machine.put(path, "")
+        os.utime(old, (time.time() - 3600, time.time() - 3600))
+    machine.written("host")
+    assert machine.acts == []  # it has not started: its path unit waits for the certificate
+    machine.started = int((time.monotonic() - 60) * 1e6)
+    machine.written("host")
+    assert machine.acts == []
+    link = machine.root / host.CREDENTIALS[0].lstrip("/")
+    new = machine.put("/var/lib/kubelet/pki/kubelet-server-2.pem", "")
+    os.utime(new, (time.time() - 3600, time.time() - 3600))
+    link.unlink()
+    machine.written("host")  # while a renewal goes on there is no certificate
+    assert machine.acts == []
+    link.symlink_to(new)
+    machine.written("host")
+    assert machine.acts == [RESTART]
+    machine.started = int(time.monotonic() * 1e6)
+    machine.written("host")
+    assert machine.acts == [RESTART]
+    machine.put(host.CREDENTIALS[1], "another authority")
+    machine.written("host")
+    assert machine.acts == [RESTART] * 2
+
+
+def test_files_from_the_future_do_not_restart_the_exporter_for_ever(machine: Machine) -> None:
+    machine.started = int((time.monotonic() - 60) * 1e6)
+    os.utime(machine.put(host.CREDENTIALS[1], ""), (time.time() + 3600, time.time() + 3600))
+    machine.written("host")
+    assert machine.acts == []
 
 
 def test_metrics_of_gpus_that_nobody_has_read_for_minutes_are_removed(machine: Machine) -> None:

@@ -17,7 +17,7 @@ from tests.roles.overlaid import Host, of_site
 
 ARCHIVE = "node_exporter-1.12.1.linux-amd64"
 EXPORTER, TIMERS = "node-exporter.service", ["menagerie-node-metrics@host.timer", "menagerie-node-metrics@gpus.timer"]
-STARTED = ["node-exporter.path", "node-exporter-keys.path", *TIMERS]
+STARTED = ["node-exporter.path", *TIMERS]
 UNIT = "/etc/systemd/system/node-exporter.service"
 
 

@@ -92,7 +92,6 @@ def test_every_unit_that_the_roles_start_is_started_and_kernel_and_join_run_in_o
         "containerd.service",
         "flanneld.path",
         "node-exporter.path",
-        "node-exporter-keys.path",
         "menagerie-node-metrics@host.timer",
         "menagerie-node-metrics@gpus.timer",
         JOIN,

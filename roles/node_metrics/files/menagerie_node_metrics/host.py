@@ -18,6 +18,9 @@ PREFLIGHT = "/run/menagerie-preflight/passed"
 """Role preflight writes the result of each check: the status of its condition, True or False."""
 REBOOTS = ("/run/reboot-required", "/run/menagerie/reboot-required.d/*")
 """Files of Debian's packages, and of Menagerie's programs."""
+EXPORTER = "node-exporter.service"
+CREDENTIALS = ("/var/lib/kubelet/pki/kubelet-server-current.pem", "/etc/kubernetes/pki/ca.crt")
+"""What systemd gives the exporter when it starts it."""
 TUNNELS = re.compile(
     r"^konnectivity_network_proxy_agent_open_server_connections(?:\{[^}]*\})? ([\d.e+]+)$", re.MULTILINE
 )
@@ -40,6 +43,13 @@ class Host:
                 return handle.read().strip()
         except OSError:
             return ""
+
+    def written(self, path: str) -> list[float]:
+        """Return when a file was written, and the link to it, if there is one; nothing without the file."""
+        try:
+            return [os.stat(self.at(path)).st_mtime, os.lstat(self.at(path)).st_mtime]
+        except OSError:
+            return []
 
     def run(self, words: list[str]) -> str:
         """Return a command's output. Raises Unanswered with the end of what it says."""
@@ -75,6 +85,19 @@ def units(host: Host, names: Iterable[str]) -> Iterator[Sample]:
         own = (("unit", shown.get("Id", "")),)
         yield Sample("unit_active", shown.get("ActiveState") in ("active", "reloading"), own)
         yield Sample("unit_restarts_total", int(shown.get("NRestarts") or 0), own)
+
+
+def is_outdated(host: Host, now: float, monotonic: float) -> bool:
+    """Return whether one of the exporter's credentials was written after its start. Raises Unanswered.
+
+    Its start is counted back on the monotonic clock, and files from the future are ignored, so that a clock that was set
+    does not matter. The kubelet writes another file and replaces the link to it.
+    """
+    shown = host.run(["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "--value", "--", EXPORTER])
+    stamp = int(shown.strip() or 0)
+    started = now - (monotonic - stamp / 1e6)
+    times = [each for path in CREDENTIALS for each in host.written(path)]
+    return bool(stamp) and any(started < each <= now for each in times)
 
 
 def preflight(host: Host) -> Iterator[Sample]:
