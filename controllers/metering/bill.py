@@ -163,6 +163,26 @@ def bill(span: Span, ledgers: Iterable[Ledgers], team: str = "", silent: Mapping
     return made
 
 
+def joined(span: Span, bills: Iterable[Bill], team: str = "") -> Bill:
+    """Add bills up that don't overlap: of days or clusters. team: only this one's lines, "" for all."""
+    parts = tuple(bills)
+    made = Bill(
+        span,
+        tuple(dict.fromkeys(name for part in parts for name in part.clusters)),
+        team,
+        tuple(trouble for part in parts for trouble in part.troubles),
+        tuple(notice for part in parts for notice in part.notices),
+        tuple(sorted({pool for part in parts for pool in part.without_price})),
+    )
+    for part in parts:
+        for line, amounts in part._lines.items():
+            if team in ("", line.team):
+                total = made._lines.setdefault(line, [0] * len(_NAMES))
+                for at, amount in enumerate(amounts):
+                    total[at] += amount
+    return made
+
+
 def days_words(days: Iterable[date]) -> str:
     """Return days in words, with their verb: `2026-11-03 to 2026-11-05 have`."""
     listed = sorted(days)

@@ -46,13 +46,15 @@ class Span:
 def span(first: date, last: date, zone: tzinfo, name: str) -> Span:
     """Return the interval from the beginning of one day to the end of another. name: of the zone.
 
-    Errors: raises ValueError if the last is before the first, or a day of the zone begins within an hour of UTC.
+    Errors: raises ValueError if the last is before the first, or a day of the zone begins between two whole hours of UTC.
     """
     if last < first:
         raise ValueError(f"{last.isoformat()} is before {first.isoformat()}")
     start, end = (_begin(day, zone) for day in (first, last + timedelta(days=1)))
     if start % HOUR_S or end % HOUR_S:
-        raise ValueError(f"days of {name} begin within an hour of UTC, and the ledger has whole hours; use UTC")
+        raise ValueError(
+            f"midnight in {name} is between two whole hours of UTC, and the ledger counts by the hour; use UTC"
+        )
     return Span(start, end, first, last, name)
 
 

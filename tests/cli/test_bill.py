@@ -206,7 +206,7 @@ def test_several_days_are_added_up_and_absent_ones_are_ranges(billed: Callable[.
         (("--from", "2026-11-28", "--to", "2026-11-27"), "2026-11-27 is before 2026-11-28"),
         (("--day", "2026-11-27", "--month", "2026-11"), "exclude each other"),
         (("--zone", "Mars/Olympus"), "'Mars/Olympus' is not a time zone of this machine"),
-        (("--zone", "Asia/Kolkata"), "days of Asia/Kolkata begin within an hour of UTC"),
+        (("--zone", "Asia/Kolkata"), "midnight in Asia/Kolkata is between two whole hours of UTC"),
         (("--csv", "--json"), "three forms of one bill"),
     ],
 )

@@ -7,23 +7,15 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from cli.views.bill.amounts import Row, amount, hours, money, percent, rest, rows
-from cli.views.bill.text import widths
 from cluster.pages import STYLE, template
-from controllers.metering.bill import Bill, Sums
+from controllers.metering import colours
+from controllers.metering.amounts import Row, amount, cells, money, percent, rest, rows, widths
+from controllers.metering.bill import Bill
 from controllers.metering.facts import Use
 
 WIDTH = 960
 """Of the bar, in units of the drawing."""
-# Use -> its colour on light and on dark screens, and a letter, so that nobody needs to tell colours apart.
-_COLOURS = {
-    Use.USED: ("#1e7a3c", "#79cf93"),
-    Use.HELD: ("#a04b00", "#f0a868"),
-    Use.FREE: ("#8c959f", "#6b7683"),
-    Use.DRAINED: ("#1d5fb4", "#7fb4f5"),
-    Use.BROKEN: ("#b42318", "#f59a91"),
-    Use.BOOTING: ("#0b6b75", "#6fcbd6"),
-}
+_STYLE = "svg{max-width:100%;height:auto;display:block}"
 
 
 class Part(NamedTuple):
@@ -37,7 +29,7 @@ class Part(NamedTuple):
     @property
     def kind(self) -> str:
         """Return its CSS class."""
-        return self.use.replace(" ", "-")
+        return colours.css_class(self.use)
 
 
 class PageRow(NamedTuple):
@@ -55,12 +47,12 @@ def to_html(bill: Bill) -> str:
     return template(Path(__file__).parent).render(
         title=f"Bill of {bill.span.name}" + (f", team {bill.team}" if bill.team else ""),
         bill=bill,
-        style=Markup(STYLE + _style()),
+        style=Markup(STYLE + _STYLE + colours.style()),
         parts=_parts(bill),
         width=WIDTH,
         rows=[_row(bill, row) for row in rows(bill)],
-        rest=[(use, _cells(sums, Sums()), money(bill, sums)) for use, sums in rest(bill)],
-        total=(_cells(bill.total(), Sums()), money(bill, bill.total())),
+        rest=[(use, cells(sums), money(bill, sums)) for use, sums in rest(bill)],
+        total=(cells(bill.total()), money(bill, bill.total())),
         idle=percent(bill.idle_share),
         wastes=[(waste.words, amount(waste)) for waste in bill.wastes()],
     )
@@ -75,17 +67,5 @@ def _parts(bill: Bill) -> list[Part]:
 
 
 def _row(bill: Bill, row: Row) -> PageRow:
-    both = Sums(*(one + other for one, other in zip(row.used, row.held, strict=True)))
-    return PageRow(row.name, _cells(row.used, row.held), money(bill, both), percent(row.share), round(row.share * 100))
-
-
-def _cells(sums: Sums, held: Sums) -> tuple[str, ...]:
-    own = (sums.gpu_hours, sums.cpu_hours, sums.memory_gib_hours, sums.storage_gib_hours, held.gpu_hours)
-    return tuple(map(hours, own))
-
-
-def _style() -> str:
-    light, dark = (
-        "".join(f".{use.replace(' ', '-')}{{fill:{shades[at]}}}" for use, shades in _COLOURS.items()) for at in (0, 1)
-    )
-    return f"svg{{max-width:100%;height:auto;display:block}}{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    numbers = cells(row.used, row.held)
+    return PageRow(row.name, numbers, money(bill, row.both), percent(row.share), round(row.share * 100))

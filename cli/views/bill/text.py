@@ -6,8 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import console, errors
-from cli.views.bill.amounts import BAR, amount, hours, money, percent, rest, rows
-from controllers.metering.bill import Bill, Sums
+from controllers.metering.amounts import BAR, amount, cells, money, percent, rest, rows, widths
+from controllers.metering.bill import Bill
 from controllers.metering.facts import Use
 
 WIDTH = 60
@@ -48,20 +48,11 @@ def show(bill: Bill) -> None:
 
 
 def bar(bill: Bill) -> Text:
-    """Return shares of uses as one line. Every use that has any part has at least one character."""
+    """Return shares of uses as one line."""
     text = Text()
     for use, count in widths(bill.shares(), WIDTH).items():
         text.append(BAR[use] * count, style=_STYLES[use])
     return text
-
-
-def widths(shares: dict[Use, float], width: int) -> dict[Use, int]:
-    """Split a width by shares; the largest gets what rounding leaves."""
-    counts = {use: max(1, int(share * width)) for use, share in shares.items() if share > 0}
-    if counts:
-        largest = max(counts, key=lambda use: shares[use])
-        counts[largest] += width - sum(counts.values())
-    return counts
 
 
 def _legend(bill: Bill) -> Text:
@@ -78,14 +69,8 @@ def _table(bill: Bill) -> Table:
     for heading in _AMOUNTS:
         table.add_column(heading, justify="right")
     for row in rows(bill):
-        used, both = row.used, Sums(*(one + other for one, other in zip(row.used, row.held, strict=True)))
-        table.add_row(Text(row.name), *_cells(used, row.held), money(bill, both), percent(row.share))
+        table.add_row(Text(row.name), *cells(row.used, row.held), money(bill, row.both), percent(row.share))
     for use, sums in rest(bill):
-        table.add_row(Text(f"{use}, nobody's", style="dim"), *_cells(sums, Sums()), money(bill, sums), "")
-    table.add_row(Text("all", style="bold"), *_cells(bill.total(), Sums()), money(bill, bill.total()), "")
+        table.add_row(Text(f"{use}, nobody's", style="dim"), *cells(sums), money(bill, sums), "")
+    table.add_row(Text("all", style="bold"), *cells(bill.total()), money(bill, bill.total()), "")
     return table
-
-
-def _cells(sums: Sums, held: Sums) -> tuple[str, ...]:
-    own = (sums.gpu_hours, sums.cpu_hours, sums.memory_gib_hours, sums.storage_gib_hours, held.gpu_hours)
-    return tuple(map(hours, own))

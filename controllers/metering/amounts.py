@@ -1,8 +1,8 @@
-"""What the forms of a bill have in common: rows of teams, numbers in words, and the parts of the bar."""
+"""What the forms of a bill have in common: rows of teams, numbers in words, and the parts of the bar. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from controllers.metering.bill import Bill, Line, Sums, Waste
@@ -22,8 +22,9 @@ class Row(NamedTuple):
     share: float
 
     @property
-    def dollars(self) -> float:
-        return self.used.dollars + self.held.dollars
+    def both(self) -> Sums:
+        """Return what was used and what was held, together."""
+        return Sums(*(one + other for one, other in zip(self.used, self.held, strict=True)))
 
 
 def rows(bill: Bill) -> Iterator[Row]:
@@ -54,6 +55,22 @@ def weight(bill: Bill) -> tuple[int, float]:
         if total[at] and not (name == "dollars" and total.unpriced_hours):
             return at, total[at]
     return 0, total.host_hours
+
+
+def cells(sums: Sums, held: Sums | None = None) -> tuple[str, ...]:
+    """Return the numbers of a row: GPUs, CPUs, memory, storage, and GPUs that are held idle, each times hours."""
+    idle = held.gpu_hours if held else 0.0
+    own = (sums.gpu_hours, sums.cpu_hours, sums.memory_gib_hours, sums.storage_gib_hours, idle)
+    return tuple(map(hours, own))
+
+
+def widths(shares: Mapping[Use, float], width: int) -> dict[Use, int]:
+    """Split a width by shares. Every use that has any part gets at least 1; the largest gets what rounding leaves."""
+    counts = {use: max(1, int(share * width)) for use, share in shares.items() if share > 0}
+    if counts:
+        largest = max(counts, key=lambda use: shares[use])
+        counts[largest] += width - sum(counts.values())
+    return counts
 
 
 def money(bill: Bill, sums: Sums) -> str:
