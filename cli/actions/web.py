@@ -23,8 +23,8 @@ from components.drawing.layout import draw
 from components.drawing.shapes import Drawing
 from controllers.web.app import application
 from controllers.web.facts import Site
-from controllers.web.guards import ClusterGuard, LinkGuard, in_url, is_loopback
-from controllers.web.operator import Ways, reading
+from controllers.web.guards import CONNECTIONS, ClusterGuard, LinkGuard, in_url, is_loopback
+from controllers.web.operator import Ways, reading_all
 from controllers.web.serving import listening, serving
 from operations import stack
 
@@ -38,9 +38,9 @@ def web(named: Mapping[str, Cluster], host: str, port: int, pair: tuple[Path, Pa
         resources.callback(listener.close)
         at = f"{in_url(host)}:{listener.getsockname()[1]}"
         link = LinkGuard(host, listener.getsockname()[1])
-        guard = ClusterGuard(partial(shared.api, once=True)) if shared else link
-        look = resources.enter_context(reading(_ways(named)))
-        resources.enter_context(serving(application(Site(look, time.time), guard), listener, tls))
+        site = Site(resources.enter_context(reading_all(_ways(named))), time.time)
+        guard = _guard(shared, site) if shared else link
+        resources.enter_context(serving(application(site, guard), listener, tls))
         console.print(f"https://{at}/" if shared else f"http://{at}/{link.secret}/", markup=False)
         errors.print("Ctrl-C ends it", style="dim")
         with suppress(KeyboardInterrupt):  # it ends this way
@@ -60,6 +60,10 @@ def _shared(named: Mapping[str, Cluster], host: str, pair: tuple[Path, Path] | N
         )
     (cluster,) = named.values()
     return stack.access_to(cluster)
+
+
+def _guard(shared: Access, site: Site) -> ClusterGuard:
+    return ClusterGuard(partial(shared.api, once=True, connections=CONNECTIONS), teams=site.team_namespaces)
 
 
 def _ways(named: Mapping[str, Cluster]) -> dict[str, Ways]:

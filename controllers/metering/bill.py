@@ -85,6 +85,11 @@ class Bill:
     without_price: tuple[str, ...] = ()
     _lines: dict[Line, list[int]] = field(default_factory=dict)
 
+    @property
+    def teams(self) -> frozenset[str]:
+        """Return the teams that have a part in it."""
+        return frozenset(line.team for line in self._lines if line.team)
+
     def lines(self) -> Iterator[tuple[Line, Sums]]:
         """Yield every line, in order."""
         for line in sorted(self._lines):

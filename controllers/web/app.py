@@ -12,15 +12,16 @@ from jinja2 import Environment
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cluster.pages import STYLE, environment
 from components.drawing.style import DRAWING_STYLE, LIVE_STYLE, SVG_STYLE
-from controllers.web.facts import Site
-from controllers.web.guards import Asked, Guard, Refusal
-from controllers.web.pages import PAGES, Links, Page
+from controllers.metering import colours
+from controllers.web.facts import Sight, Site
+from controllers.web.guards import Admitted, Asked, Guard, Refusal
+from controllers.web.pages import PAGES, Links, Page, Visit
 from operations.record.model import RESULTS, ago
 
 EVERY_S = 10
@@ -38,6 +39,8 @@ HEADERS = {
 }
 """On every answer. Without a referrer, no link leaks the secret in the path."""
 READS = ("GET", "HEAD")
+BILLS = ("bill",)
+"""The words of the page that everybody has who may read anything."""
 _FOLDER = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -55,7 +58,10 @@ def static_files() -> Mapping[str, str]:
     """Return name -> text of the files that pages load."""
     files = {file.name: file.read_text(encoding="utf-8") for file in sorted((_FOLDER / "static").iterdir())}
     # The drawing's own style comes first: pages overrule it.
-    return {**files, "page.css": "".join((SVG_STYLE, DRAWING_STYLE, LIVE_STYLE, STYLE, files["page.css"]))}
+    return {
+        **files,
+        "page.css": "".join((SVG_STYLE, DRAWING_STYLE, LIVE_STYLE, STYLE, colours.style(), files["page.css"])),
+    }
 
 
 def _static(name: str, text: str) -> Callable[[Request], Response]:
@@ -64,11 +70,15 @@ def _static(name: str, text: str) -> Callable[[Request], Response]:
 
 def _endpoint(page: Page, site: Site, templates: Environment) -> Callable[[Request], Response]:
     def answer(request: Request) -> Response:
-        links = Links(request.scope["path"])
-        values = page.view(site, request.path_params)
+        links, sight = Links(request.scope["path"]), _sight(request)
+        if page.whole and not sight.whole:
+            if not page.path:  # the first page of who sees only bills
+                return RedirectResponse(links(*BILLS))
+            raise HTTPException(HTTPStatus.FORBIDDEN, sight.lacks)
+        values = page.view(Visit(site, request.path_params, sight))
         if values is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
-        return HTMLResponse(templates.get_template(page.template).render(_shared(site, links, page.name), **values))
+        return HTMLResponse(templates.get_template(page.template).render(_shared(site, request, page.name), **values))
 
     return answer
 
@@ -76,19 +86,27 @@ def _endpoint(page: Page, site: Site, templates: Environment) -> Callable[[Reque
 def _missing(site: Site, templates: Environment) -> Callable[[Request, Exception], Response]:
     def answer(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
-        values = _shared(site, Links(request.scope["path"]), "")
-        text = templates.get_template("missing.html.j2").render(values, title=HTTPStatus(status).phrase)
+        why = error.detail if isinstance(error, HTTPException) and status == HTTPStatus.FORBIDDEN else ""
+        values = _shared(site, request, "")
+        text = templates.get_template("missing.html.j2").render(values, title=HTTPStatus(status).phrase, why=why)
         return HTMLResponse(text, status)
 
     return answer
 
 
-def _shared(site: Site, links: Links, page: str) -> dict[str, Any]:
+def _sight(request: Request) -> Sight:
+    sight: Sight = request.scope["sight"]
+    return sight
+
+
+def _shared(site: Site, request: Request, page: str) -> dict[str, Any]:
     """Return what every template gets."""
+    sight = _sight(request)
     return {
-        "link": links,
+        "link": Links(request.scope["path"]),
         "page": page,
-        "pages": tuple(each for each in PAGES if each.nav),
+        "pages": tuple(each for each in PAGES if each.nav and (sight.whole or not each.whole)),
+        "sight": sight,
         "now_s": site.clock(),
         "ago": ago,
         "result": lambda word: RESULTS.get(word, word),
@@ -121,9 +139,11 @@ class _Guarded:
         if isinstance(decided, Refusal):
             await _answer(decided)(scope, receive, sender)
         else:
-            await self._app({**scope, "path": decided, "raw_path": decided.encode()}, receive, sender)
+            path = decided.path
+            allowed = {**scope, "path": path, "raw_path": path.encode(), "sight": decided.sight}
+            await self._app(allowed, receive, sender)
 
-    async def _decide(self, scope: Scope) -> Refusal | str:
+    async def _decide(self, scope: Scope) -> Refusal | Admitted:
         if scope["method"] not in READS:
             text = "these pages only show; nothing can be changed here"
             return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, text, (("Allow", ", ".join(READS)),))

@@ -11,6 +11,9 @@ from components.drawing.live import Health, Live
 from components.drawing.shapes import Drawing
 from controllers.autoscaler.capacity import Row
 from controllers.autoscaler.waits import Wait
+from controllers.tenancy.directory.model import Tenant, TenantKind
+from controllers.tenancy.directory.names import namespace
+from controllers.web.kept import Kept
 from controllers.web.parts import Part
 from operations.record.ledger import Ledger
 from operations.status.fleet import FleetRow, row_of
@@ -60,7 +63,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """A cluster, part by part. Status and capacity that were read and are None mean that it is not built.
+    """A cluster, part by part. Status, capacity and bills that were read and are None mean that it is not built.
 
     drawn: made by who reads, because it takes longer than a page; None before the spec was read.
     """
@@ -70,6 +73,7 @@ class ClusterFacts:
     status: Part[Status | None] = field(default_factory=Part)
     capacity: Part[Capacity | None] = field(default_factory=Part)
     operations: Part[Ledger] = field(default_factory=Part)
+    bills: Part[Kept | None] = field(default_factory=Part)
     drawn: Drawn | None = None
 
     def row(self, now_s: float) -> FleetRow:
@@ -82,10 +86,32 @@ class ClusterFacts:
             return FleetRow(self.name, "being read", True, "first look at it")
         return row_of(self.name, self.status.value)
 
+    def team_namespaces(self) -> dict[str, str]:
+        """Return team -> its namespace, of the teams in the ledger. Who may list pods there may see the team's bill."""
+        tenancy = self.spec.value.cluster.spec.tenancy if self.spec.value else None
+        teams = self.bills.value.teams if self.bills.value else ()
+        return {team: namespace(Tenant(TenantKind.TEAM, team), tenancy) for team in teams} if tenancy else {}
+
     def oldest_s(self) -> float | None:
         """Return the Unix time of the oldest of its parts, None before the first."""
         times = [part.at_s for part in (self.status, self.capacity, self.operations) if part.at_s is not None]
         return min(times, default=None)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What somebody may see. whole: every page, and everybody's bill. teams: whose bills otherwise. lacks: why not the whole."""
+
+    whole: bool
+    teams: frozenset[str] = frozenset()
+    lacks: str = ""
+
+    def bill_of(self, team: str) -> bool:
+        """Return whether the bill of a team may be seen; of everybody for ""."""
+        return self.whole or (bool(team) and team in self.teams)
+
+
+WHOLE = Sight(True)
 
 
 @dataclass(frozen=True)
@@ -97,3 +123,7 @@ class Site:
 
     def cluster(self, name: str) -> ClusterFacts | None:
         return next((each for each in self.look() if each.name == name), None)
+
+    def team_namespaces(self) -> dict[str, str]:
+        """Return team -> its namespace, of all clusters."""
+        return {team: space for each in self.look() for team, space in each.team_namespaces().items()}

@@ -56,7 +56,7 @@ class Reader(Generic[T]):
         after: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._name, self._read, self._explain, self._pause_s = name, read, explain, pause_s
+        self.name, self._read, self._explain, self._pause_s = name, read, explain, pause_s
         self._after, self._clock = after, clock
         self._part: Part[T] = Part()
         self._over = threading.Event()
@@ -68,11 +68,16 @@ class Reader(Generic[T]):
 
     def start(self) -> None:
         """Start to read."""
-        threading.Thread(target=self._run, name=f"reader of {self._name}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"reader of {self.name}", daemon=True).start()
 
     def stop(self) -> None:
         """Begin no further reading."""
         self._over.set()
+
+    def so_far(self, value: T) -> None:
+        """Show what has been read so far: the first reading of a large part takes minutes, and is no silence."""
+        now_s = self._clock()
+        self._part = Part(value, now_s, began_s=now_s)
 
     def once(self) -> float:
         """Read once. Return how long it took, in seconds."""
@@ -83,7 +88,7 @@ class Reader(Generic[T]):
             self._after()
         except Exception as error:  # a part that can't be read must not hide the others
             self._part = replace(self._part, problem=self._explain(error), began_s=None)
-            log.debug("%s can't be read", self._name, exc_info=True)
+            log.debug("%s can't be read", self.name, exc_info=True)
         return time.monotonic() - began
 
     def _run(self) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import UTC, date, datetime, timedelta
 
 from cluster.load import load_cluster
 from cluster.project import ROOT
@@ -16,10 +17,14 @@ from components.drawing.layout import draw
 from components.drawing.live import Health
 from controllers.autoscaler.capacity import Row
 from controllers.autoscaler.waits import Wait
+from controllers.metering.day import Day, bounds
+from controllers.metering.facts import Use
+from controllers.metering.ledger import HOUR_S, MICRO
 from controllers.planner import Fate
 from controllers.web.app import application
 from controllers.web.facts import Capacity, ClusterFacts, NodeState, Site, Spec
 from controllers.web.guards import LinkGuard
+from controllers.web.kept import DayKeeper, Kept, since_of
 from controllers.web.live import drawn
 from controllers.web.parts import Part
 from controllers.web.serving import listening, serving
@@ -30,6 +35,8 @@ from tests.bench.figures import Figure
 
 AIM_S = 1.0
 NODES, ROUNDS, WAITS = 7_500, 20, 3_000
+TEAMS, PEOPLE, POOLS = 300, 900, 4
+"""Of the ledger. Each team and each person used each pool on each day: about 5,000 lines a day."""
 _LOST = 97
 """Every so many-th node is down."""
 _NOTE = "jaguar with three times its machines; over HTTP on loopback, from data in memory"
@@ -44,7 +51,7 @@ def measure(say: Callable[[str], None]) -> list[Figure]:
     app = application(Site(lambda: (facts,), time.time), guard)
     figures = [Figure(f"drawing with {NODES:,} states, by who reads", "s", drawing_s)]
     with serving(app, listener):
-        for name, path in (("fleet", ""), ("cluster", f"cluster/{cluster.name}/"), ("capacity", "capacity/")):
+        for name, path in _paths(cluster.name, facts):
             for busy in (False, True):
                 with _parsing() if busy else nullcontext():
                     seconds = tuple(_asked(listener.getsockname()[1], f"/{guard.secret}/{path}") for _ in range(ROUNDS))
@@ -52,6 +59,17 @@ def measure(say: Callable[[str], None]) -> list[Figure]:
                 say(f"{what}: slowest of {ROUNDS} {max(seconds):.3f} s")
                 figures.append(Figure(what, "s", seconds, AIM_S, _NOTE))
     return figures
+
+
+def _paths(cluster: str, facts: ClusterFacts) -> Iterator[tuple[str, str]]:
+    """Yield (name, path) of the pages."""
+    yield from (("fleet", ""), ("cluster", f"cluster/{cluster}/"), ("capacity", "capacity/"))
+    kept = facts.bills.value
+    assert kept
+    day = min(kept.days)
+    yield "bill of a month", f"bill/{day:%Y-%m}/"
+    yield "bill of a day", f"bill/{day}/"
+    yield "bill of a team's month", f"bill/{day:%Y-%m}/team/team-7/"
 
 
 def _large() -> Cluster:
@@ -86,9 +104,32 @@ def _facts(cluster: Cluster, now_s: float) -> tuple[ClusterFacts, tuple[float, .
         Part(status, now_s),
         Part(Capacity(rows, waits, nodes), now_s),
         Part(Ledger("a bucket", None, False, 0.0, ()), now_s),
+        Part(kept(cluster.name, datetime.fromtimestamp(now_s, UTC).date()), now_s),
         drawing,
     )
     return facts, tuple(seconds)
+
+
+def kept(cluster: str, today: date) -> Kept:
+    """Return a ledger with every day that is kept, as `DayKeeper` makes it from objects."""
+    since, keeper = since_of(today), DayKeeper(cluster, time.time)
+    for number in range((today - since).days, 0, -1):
+        day = since + timedelta(days=number - 1)
+        keeper.keep(day, _day(day), 1)
+    return keeper.kept()
+
+
+def _day(day: date) -> Day:
+    """Return an object of a day with a row for each line."""
+    hour = bounds(day)[0]
+    amounts = [MICRO * HOUR_S, 8 * HOUR_S, 96_000 * HOUR_S, 900_000 * HOUR_S, 0, 0, 20_000_000]
+    owners = [(f"team-{n}", f"team-{n}", "") for n in range(TEAMS)]
+    owners += [(f"team-{n % TEAMS}", f"user-{n}", f"person-{n}") for n in range(PEOPLE)]
+    pools = [f"pool-{n}" for n in range(POOLS)]
+    rows = [[hour, *owner, pool, Use.USED, *amounts] for owner in owners for pool in pools]
+    rows += [[hour, f"team-{n}", "", "", pools[n % POOLS], Use.HELD, *amounts] for n in range(0, TEAMS, 3)]
+    rows += [[hour, "", "", "", pool, use, *amounts] for pool in pools for use in (Use.FREE, Use.DRAINED, Use.BROKEN)]
+    return Day({"day": day.isoformat(), "rows": rows, "missing": [], "notices": [], "without_price": []})
 
 
 def _asked(port: int, path: str) -> float:

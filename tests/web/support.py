@@ -18,6 +18,7 @@ from controllers.planner import Fate
 from controllers.web.app import application
 from controllers.web.facts import Capacity, ClusterFacts, NodeState, Site, Spec
 from controllers.web.guards import LinkGuard
+from controllers.web.kept import Kept, since_of
 from controllers.web.live import drawn
 from controllers.web.parts import Part
 from operations.record.holder import Holder
@@ -88,12 +89,13 @@ def read(value):
 
 
 def facts(cluster: Cluster, **parts) -> ClusterFacts:
-    """Return a healthy cluster, except for these parts."""
+    """Return a healthy cluster, except for these parts. Its ledger has no day; `tests.web.bills` makes some."""
     healthy = {
         "spec": read(Spec(cluster, draw(cluster))),
         "status": read(status(cluster.name)),
         "capacity": read(capacity(cluster)),
         "operations": read(Ledger("the bucket", None, False, 0.0, (record("up", 1), record("upgrade", 2)))),
+        "bills": read(Kept(since_of(AT.date()), lacks="its ledger has no day yet")),
     }
     own = ClusterFacts(cluster.name, **{**healthy, **parts})
     nodes = own.capacity.value.nodes if own.capacity.value else None

@@ -13,10 +13,14 @@ from controllers.web.guards import LinkGuard
 from controllers.web.serving import listening, serving
 from operations.status.model import StatusItem
 from tests.web import support
+from tests.web.bills import MONTH, YESTERDAY, kept
 from tests.web.browser import chromium
 from tests.web.support import NOW_S, capacity, facts, read, status, wait
 
-PATHS = ("", "capacity/", "cluster/lab/", "cluster/lab/operation/id1/")
+PATHS = (
+    *("", "capacity/", "cluster/lab/", "cluster/lab/operation/id1/", "bill/", f"bill/{YESTERDAY}/"),
+    f"bill/{MONTH}/team/robotics/",
+)
 WIDTHS = (400, 1280)
 
 
@@ -48,6 +52,7 @@ def own(lab):
         lab,
         status=read(status("lab", StatusItem("add-ons", "CoreDNS", False, evil, "./menagerie up lab"))),
         capacity=read(capacity(lab, bad=bad, waits=[wait("no room", "a/b"), wait(evil, evil)])),
+        bills=read(kept("lab")),
     )
 
 
@@ -110,7 +115,11 @@ def test_axe_has_nothing_to_complain_about(served, opened, path, width, scheme):
 
 def test_a_screen_reader_gets_landmarks_names_and_the_state_of_each_part_in_words(served, opened):
     page = opened(f"{served.url}cluster/lab/")
-    assert page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts() == ["Fleet", "Capacity"]
+    assert page.get_by_role("navigation", name="Pages").get_by_role("link").all_inner_texts() == [
+        "Fleet",
+        "Capacity",
+        "Bill",
+    ]
     assert page.get_by_role("main").get_by_role("heading", level=1).inner_text() == "Cluster lab"
     assert page.get_by_role("region", name=re.compile("Drawing of the cluster")).count() == 1
     legend = page.get_by_role("list", name="Colours and marks of the drawing").get_by_role("listitem").all_inner_texts()
@@ -127,8 +136,31 @@ def test_a_screen_reader_gets_landmarks_names_and_the_state_of_each_part_in_word
     assert "partly down: 2 Ready, 1 NotReady, of 3. pool workers" in tree
 
 
-def test_the_keyboard_alone_reaches_everything_and_shows_where_it_is(served, opened):
-    page = opened(f"{served.url}cluster/lab/")
+def test_a_screen_reader_gets_the_charts_of_a_bill_by_name_and_their_numbers_as_tables(served, opened):
+    page = opened(f"{served.url}bill/")
+    names = page.get_by_role("navigation").evaluate_all("all => all.map(each => each.getAttribute('aria-label'))")
+    assert names == ["Pages", "Months and days"]
+    assert page.get_by_role("img", name="used 29.6%, held idle 33.1%, free 37.3%").count() == 1
+    assert page.get_by_role("img", name=re.compile("GPU hours of each day by use")).count() == 1
+    assert page.get_by_role("region", name=re.compile("Chart of days")).count() == 1
+    page.locator("#days-details summary").click()
+    row = page.get_by_role("row", name=re.compile(f"^{YESTERDAY} 168.0 192.0 216.0"))
+    assert row.get_by_role("rowheader").inner_text() == str(YESTERDAY)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_parts_of_a_chart_differ_from_the_paper_and_from_each_other(served, opened, scheme):
+    page = opened(f"{served.url}bill/", color_scheme=scheme)
+    fills = page.locator(".bar rect").evaluate_all("all => all.map(each => getComputedStyle(each).fill)")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert len({*fills, paper}) == len(fills) + 1 == 4
+    strokes = page.locator(".bar rect").evaluate_all("all => all.map(each => getComputedStyle(each).stroke)")
+    assert set(strokes) == {paper}
+
+
+@pytest.mark.parametrize("path", ["cluster/lab/", "bill/"])
+def test_the_keyboard_alone_reaches_everything_and_shows_where_it_is(served, opened, path):
+    page = opened(f"{served.url}{path}")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
@@ -143,9 +175,10 @@ def test_the_keyboard_alone_reaches_everything_and_shows_where_it_is(served, ope
             break
         targets.append(state[1])
         outlines.add(state[2])
-    links = page.eval_on_selector_all("main a", "all => all.map(each => each.getAttribute('href'))")
+    shown = "all => all.filter(each => each.checkVisibility()).map(each => each.getAttribute('href'))"
+    links = page.eval_on_selector_all("main a", shown)
     assert links and set(links) <= set(targets)
-    assert {"pause", "drawing"} <= set(targets)
+    assert {"pause", "drawing" if path.startswith("cluster") else "chart"} <= set(targets)
     assert "none" not in outlines
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
+import time
+from dataclasses import replace
 
 import pytest
 
 from clients.api_errors import ApiSilentError, ApiStatusError
 from controllers.web import guards
+from controllers.web.facts import Site
 from controllers.web.guards import ClusterGuard, LinkGuard, is_loopback, token_of
-from tests.web.support import HOST, PORT, SECRET, app, ask, facts
+from tests.web.bills import YESTERDAY, kept
+from tests.web.support import HOST, PORT, SECRET, app, ask, facts, read
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
@@ -63,10 +67,13 @@ def test_every_answer_forbids_scripts_from_elsewhere_frames_referrers_and_caches
 
 
 class Cluster:
-    """An API server's answers to reviews. tokens: token -> username. may: username -> what it may list."""
+    """An API server's answers to reviews. tokens: token -> username. may: username -> what it may list.
 
-    def __init__(self, monkeypatch, tokens, may):
-        self.tokens, self.may, self.asked, self.error = tokens, may, [], None
+    inside: username -> namespaces in which it may list pods.
+    """
+
+    def __init__(self, monkeypatch, tokens, may, inside):
+        self.tokens, self.may, self.inside, self.asked, self.error = tokens, may, inside, [], None
         monkeypatch.setattr(guards, "Rest", lambda api: self)
 
     def write(self, method, path, body):
@@ -78,16 +85,19 @@ class Cluster:
             known = {"authenticated": True, "user": {"username": name, "groups": ["g"], "extra": {"k": ["v"]}}}
             return {"status": known if name else {"error": "unknown"}}
         assert body["kind"] == "SubjectAccessReview"
-        wish = body["spec"]["resourceAttributes"]
-        allowed = (
-            wish["verb"] == "list" and "namespace" not in wish and wish["resource"] in self.may[body["spec"]["user"]]
-        )
-        return {"status": {"allowed": allowed}}
+        wish, who = body["spec"]["resourceAttributes"], body["spec"]["user"]
+        if space := wish.get("namespace"):
+            allowed = wish["resource"] == "pods" and space in self.inside.get(who, ())
+        else:
+            allowed = wish["resource"] in self.may.get(who, ())
+        return {"status": {"allowed": wish["verb"] == "list" and allowed}}
 
 
 @pytest.fixture
 def cluster(monkeypatch):
-    return Cluster(monkeypatch, {"good": "mia", "half": "ben"}, {"mia": ("nodes", "pods"), "ben": ("nodes",)})
+    tokens = {"good": "mia", "half": "ben", "member": "ana"}
+    may = {"mia": ("nodes", "pods"), "ben": ("nodes",)}
+    return Cluster(monkeypatch, tokens, may, {"ana": ("team-vision",), "ben": ("user-ben",)})
 
 
 def bearer(token):
@@ -119,7 +129,52 @@ def test_no_token_and_an_unknown_one_are_401_and_a_browser_is_asked_for_one(lab,
 def test_who_may_list_nodes_but_not_pods_is_403_with_what_is_lacking(lab, cluster):
     answer = ask(app(facts(lab), guard=ClusterGuard(lambda: None)), "/", headers=bearer("half"))
     assert answer.status == 403
-    assert answer.text == "ben may not list pods in the whole cluster\n"
+    lacks = "ben may not list pods in the whole cluster, nor list pods in the namespace of a team in the ledger\n"
+    assert answer.text == lacks
+
+
+TEAMS = {"robotics": "team-robotics", "vision": "team-vision"}
+
+
+def of_teams(teams=lambda: TEAMS, clock=time.monotonic):
+    return ClusterGuard(lambda: None, clock, teams)
+
+
+def test_who_may_list_pods_in_a_teams_namespace_reads_the_teams_bill_and_no_other_page(lab, cluster):
+    guarded = app(facts(lab, bills=read(kept("lab"))), guard=of_teams())
+    answer = ask(guarded, "/bill/", headers=bearer("member"))
+    assert (answer.status, "of team vision" in answer.text, "robotics" in answer.text) == (200, True, False)
+    assert ask(guarded, f"/bill/{YESTERDAY}/team/vision/", headers=bearer("member")).status == 200
+    assert ask(guarded, f"/bill/{YESTERDAY}/team/robotics/", headers=bearer("member")).status == 404
+    refused = ask(guarded, "/cluster/lab/", headers=bearer("member"))
+    assert (refused.status, "ana may not list nodes and list pods in the whole cluster" in refused.text) == (403, True)
+    assert ask(guarded, "/static/page.css", headers=bearer("member")).status == 200
+
+
+def test_each_teams_namespace_is_asked_about_once_a_minute_and_only_for_who_does_not_see_all(lab, cluster):
+    now = [0.0]
+    guarded = app(facts(lab, bills=read(kept("lab"))), guard=of_teams(clock=lambda: now[0]))
+    for _ in range(3):
+        ask(guarded, "/bill/", headers=bearer("member"))
+    spaces = [spec["resourceAttributes"].get("namespace") for path, spec in cluster.asked if "access" in path]
+    assert sorted(filter(None, spaces)) == ["team-robotics", "team-vision"]
+    ask(guarded, "/bill/", headers=bearer("good"))
+    assert len(cluster.asked) == 5 + 3
+    cluster.inside["ana"] = ()
+    now[0] = guards.ACCEPTED_S + 1
+    assert ask(guarded, "/bill/", headers=bearer("member")).status == 403
+
+
+def test_a_namespace_of_somebody_else_opens_no_bill(lab, cluster):
+    assert ask(app(facts(lab), guard=of_teams()), "/bill/", headers=bearer("half")).status == 403
+
+
+def test_teams_and_their_namespaces_are_those_of_the_ledger_and_of_the_spec(build):
+    cluster = build({"tenancy": {"directory": {"file": "people.yaml"}, "teams": {"prefix": "t-"}}})
+    own = facts(cluster, bills=read(kept(cluster.name)))
+    assert Site(lambda: (own,), lambda: 0.0).team_namespaces() == {"robotics": "t-robotics", "vision": "t-vision"}
+    assert facts(build({}), bills=read(kept("lab"))).team_namespaces() == {}
+    assert replace(own, bills=read(None)).team_namespaces() == {}
 
 
 @pytest.mark.parametrize("error", [ApiSilentError(OSError("silent")), ApiStatusError(403, "Forbidden", "")])

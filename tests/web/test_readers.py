@@ -6,15 +6,19 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from obstore.store import MemoryStore
 
 from cluster.errors import FailedError
 from components.drawing.layout import draw
 from components.drawing.live import Health
 from controllers.autoscaler.world import Node
+from controllers.bookkeeping.store import LedgerStore
 from controllers.planner.resources import Resources
 from controllers.web import operator
-from controllers.web.operator import ClusterReader, Ways, _state
+from controllers.web.operator import Reach, Ways
 from controllers.web.parts import PATIENCE_S, Part, Reader
+from controllers.web.reading import ClusterReader, state_of
+from operations.record.store import RecordStore
 from operations.status.model import Status
 from tests.waiting import until
 from tests.web.support import capacity
@@ -79,6 +83,8 @@ class Clusters:
         monkeypatch.setattr(operator, "observe", lambda *_: self._answer(None))
         monkeypatch.setattr(operator, "capacity_of", lambda *_: capacity(cluster))
         monkeypatch.setattr(operator, "read_ledger", lambda *_: self._answer(SimpleNamespace(current=None)))
+        monkeypatch.setattr(operator, "ledger_of", lambda _: self._answer(self.ledger))
+        self.ledger = LedgerStore(RecordStore(MemoryStore(), "memory", shared=True))
 
     def _access(self):
         self.accesses += 1
@@ -95,8 +101,12 @@ def clusters(monkeypatch, lab):
     return Clusters(monkeypatch, lab)
 
 
+def reader_of(load) -> ClusterReader:
+    return ClusterReader("lab", Reach(Ways(load, draw, str)), str)
+
+
 def test_a_cluster_is_read_part_by_part_and_its_stack_once(clusters, lab):
-    reader = ClusterReader("lab", Ways(lambda: lab, draw, str))
+    reader = reader_of(lambda: lab)
     reader.start()
     until(lambda: all(part.at_s for part in parts(reader)))
     reader.stop()
@@ -110,13 +120,13 @@ def test_a_cluster_is_read_part_by_part_and_its_stack_once(clusters, lab):
 
 def parts(reader):
     facts = reader.facts()
-    return facts.spec, facts.status, facts.capacity, facts.operations
+    return facts.spec, facts.status, facts.capacity, facts.operations, facts.bills
 
 
 def test_a_cluster_that_is_not_built_is_no_error(monkeypatch, lab):
     monkeypatch.setattr(operator.stack, "access_if_built", lambda _: None)
-    reader = ClusterReader("lab", Ways(lambda: lab, draw, str))
-    assert (reader._read_status(), reader._read_capacity()) == (None, None)
+    reach = Reach(Ways(lambda: lab, draw, str))
+    assert (reach.status(), reach.capacity(), reach.bills(str)) == (None, None, None)
 
 
 def test_a_spec_with_errors_is_the_reason_of_every_part_and_is_read_again(lab):
@@ -128,11 +138,11 @@ def test_a_spec_with_errors_is_the_reason_of_every_part_and_is_read_again(lab):
             raise result
         return result
 
-    reader = ClusterReader("lab", Ways(load, draw, str))
-    reader._spec.once()
+    reader = reader_of(load)
+    reader.spec.once()
     facts = reader.facts()
     assert facts.row(0.0).detail == "3:1: error"
-    reader._spec.once()
+    reader.spec.once()
     assert reader.facts().spec.value.cluster is lab
 
 
@@ -147,4 +157,4 @@ def test_a_spec_with_errors_is_the_reason_of_every_part_and_is_read_again(lab):
     ],
 )
 def test_the_state_of_a_node(changes, health, words):
-    assert _state(Node("n", "p", Resources(), **changes)) == (health, words)
+    assert state_of(Node("n", "p", Resources(), **changes)) == (health, words)

@@ -1,8 +1,8 @@
 """The pages, in the order of the navigation."""
 
-from controllers.web.pages import capacity, cluster, fleet, operation
-from controllers.web.pages.page import Links, Page
+from controllers.web.pages import bill, capacity, cluster, fleet, operation
+from controllers.web.pages.page import Links, Page, Visit
 
-PAGES: tuple[Page, ...] = (fleet.PAGE, capacity.PAGE, cluster.PAGE, operation.PAGE)
+PAGES: tuple[Page, ...] = (fleet.PAGE, capacity.PAGE, bill.PAGE, cluster.PAGE, operation.PAGE, *bill.MORE)
 
-__all__ = ["PAGES", "Links", "Page"]
+__all__ = ["PAGES", "Links", "Page", "Visit"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controllers.autoscaler.capacity import Row
 from controllers.autoscaler.waits import Wait, some
 from controllers.planner import Fate
-from controllers.web.facts import ClusterFacts, Site
-from controllers.web.pages.page import Page, Values
+from controllers.web.facts import ClusterFacts
+from controllers.web.pages.page import Page, Values, Visit
 
 MOST_LINES = 100
 """Largest number of reasons that are listed for a cluster."""
@@ -34,10 +33,10 @@ class Section:
     notices: tuple[str, ...]
 
 
-def view(site: Site, _: Mapping[str, str]) -> Values:
+def view(visit: Visit) -> Values:
     """Return the values of the page."""
-    now_s = site.clock()
-    return {"title": "Capacity", "sections": tuple(_section(each, now_s) for each in site.look())}
+    now_s = visit.site.clock()
+    return {"title": "Capacity", "sections": tuple(_section(each, now_s) for each in visit.site.look())}
 
 
 def _section(facts: ClusterFacts, now_s: float) -> Section:

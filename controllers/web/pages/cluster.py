@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
 
 from components.drawing.live import MARKS, MEANINGS, Health
-from controllers.web.facts import ClusterFacts, NodeState, Site
+from controllers.web.facts import ClusterFacts, NodeState
 from controllers.web.live import summary
 from controllers.web.pages.fleet import KINDS, held_by
-from controllers.web.pages.page import Page, Values
+from controllers.web.pages.page import Page, Values, Visit
 from controllers.web.parts import Part
 from operations.status.model import StatusItem
 
@@ -21,12 +21,12 @@ MOST_NODES = 100
 LEGEND = tuple((health, MARKS[health], MEANINGS[health]) for health in Health)
 
 
-def view(site: Site, parameters: Mapping[str, str]) -> Values | None:
+def view(visit: Visit) -> Values | None:
     """Return the values of the page."""
-    facts = site.cluster(parameters["name"])
+    facts = visit.site.cluster(visit.parameters["name"])
     if facts is None:
         return None
-    now_s = site.clock()
+    now_s = visit.site.clock()
     row = facts.row(now_s)
     status, ledger, nodes = facts.status.value, facts.operations.value, _nodes(facts)
     bad = [node for node in nodes or () if node.health is not Health.HEALTHY]

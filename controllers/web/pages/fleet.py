@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controllers.web.facts import ClusterFacts, Site
-from controllers.web.pages.page import Page, Values
+from controllers.web.facts import ClusterFacts
+from controllers.web.pages.page import Page, Values, Visit
 from operations.status.fleet import FleetRow
 
 KINDS = {"well": "healthy", "not well": "down", "no answer": "down", "unknown": "unknown", "being read": "unknown"}
@@ -24,10 +23,10 @@ class FleetLine:
     oldest_s: float | None
 
 
-def view(site: Site, _: Mapping[str, str]) -> Values:
+def view(visit: Visit) -> Values:
     """Return the values of the page."""
-    now_s = site.clock()
-    return {"title": "Fleet", "lines": tuple(_line(each, now_s) for each in site.look())}
+    now_s = visit.site.clock()
+    return {"title": "Fleet", "lines": tuple(_line(each, now_s) for each in visit.site.look())}
 
 
 def _line(facts: ClusterFacts, now_s: float) -> FleetLine:

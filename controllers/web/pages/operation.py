@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from controllers.web.facts import Site
-from controllers.web.pages.page import Page, Values
+from controllers.web.pages.page import Page, Values, Visit
 
 
-def view(site: Site, parameters: Mapping[str, str]) -> Values | None:
+def view(visit: Visit) -> Values | None:
     """Return the values of the page; None for an operation that is not among those that were read."""
-    facts = site.cluster(parameters["name"])
+    facts = visit.site.cluster(visit.parameters["name"])
     ledger = facts.operations.value if facts else None
     if facts is None or ledger is None:
         return None
     records = [*((ledger.current,) if ledger.current else ()), *ledger.past]
-    record = next((each for each in records if each.id == parameters["id"]), None)
+    record = next((each for each in records if each.id == visit.parameters["id"]), None)
     if record is None:
         return None
     runs = ledger.current is not None and record.id == ledger.current.id

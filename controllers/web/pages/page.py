@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from controllers.web.facts import Site
+from controllers.web.facts import Sight, Site
 
 Values = dict[str, Any]
 """What a template gets, besides what every template gets (`controllers.web.app`)."""
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A request for a page. parameters: of its path. sight: what the one who asks may see."""
+
+    site: Site
+    parameters: Mapping[str, str]
+    sight: Sight
 
 
 @dataclass(frozen=True)
@@ -19,14 +28,16 @@ class Page:
 
     name: the word for it. path: below the root, with parameters in braces; it ends with "/" or is empty. template: in `templates/`.
     view: returns its values; None if there is no such page, for example of an unknown cluster. It only reads memory.
-    nav: its words in the navigation, "" for a page that others link to.
+    nav: its words in the navigation, "" for a page that others link to. whole: only for who may see the whole cluster; otherwise
+    the view itself leaves out what may not be seen.
     """
 
     name: str
     path: str
     template: str
-    view: Callable[[Site, Mapping[str, str]], Values | None]
+    view: Callable[[Visit], Values | None]
     nav: str = ""
+    whole: bool = True
 
     @property
     def words(self) -> tuple[str, ...]:
