@@ -171,7 +171,7 @@ def _bring_up_workers(
     """Configure the workers and wait for them. Return the report and the workers that were left out."""
     from clients.nodes import region_missing  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
     from clients.waiting import nodes_missing, wait_until  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
-    from operations.status import unhealthy_parts  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from operations.status.read import unhealthy_parts  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):

@@ -41,7 +41,7 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
     steps = Steps(selection.steps, quiet=as_json)
     built = build.up(cluster, steps, selection, note)
     assert built.access is not None
-    from operations.status import read_status  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
+    from operations.status.read import read_status  # noqa: PLC0415 - memory: the Kubernetes client, not next to the engine
 
     status = read_status(cluster, built.access)
     if as_json:

@@ -20,7 +20,7 @@ from operations.backups import NoBackupsError, snapshots
 from operations.etcds import look as looking
 from operations.etcds import restore as restoring
 from operations.etcds.snapshots import EtcdSnapshot, choose, from_file
-from operations.status import servers_down
+from operations.status.balancer import servers_down
 
 _API = "api"
 _API_S = 60.0

@@ -10,9 +10,9 @@ from cluster.load import clusters, find_cluster, load_cluster
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations import stack
-from operations import status as health
 from operations.stack import Stacks
 from operations.status import Status
+from operations.status import read as health
 from operations.status.fleet import read_fleet
 
 

@@ -14,6 +14,7 @@ from clients import notebook
 from clients.access import API_TIMEOUT_S
 from controllers.autoscaler.decision import Act, Decision
 from controllers.autoscaler.groups import GroupError, Groups
+from controllers.autoscaler.keys import NOTEBOOK
 from controllers.autoscaler.memory import PAGE, Memory, packed, unpacked
 from controllers.autoscaler.world import BY, World
 from operations import removals
@@ -21,8 +22,6 @@ from operations.breaker import Limits, Removal
 from operations.drain import DrainMark, DrainTimedOutError, OutOfServiceError, Rules, cordon, drain, uncordon
 from operations.removals import NoRoomError
 
-NOTEBOOK = "menagerie-autoscaler"
-"""The ConfigMap with the memory."""
 _RULES = Rules(timeout_s=0, unmanaged=False, empty_dir=False)
 """One round of evictions; the next pass repeats it. Pods whose work or files would be lost are not evicted."""
 

@@ -1,4 +1,4 @@
-"""Annotations that people set on pods and nodes for the autoscaler, and labels that it reads."""
+"""Annotations that people set on pods and nodes for the autoscaler, labels that it reads, and where its memory is."""
 
 from __future__ import annotations
 
@@ -17,3 +17,5 @@ REGION_LABEL = "topology.kubernetes.io/region"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 MACHINE_LABEL = "node.kubernetes.io/instance-type"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
+NOTEBOOK = "menagerie-autoscaler"
+"""The ConfigMap with the memory."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cluster.autoscaler import Autoscaler
 from cluster.spec import Cluster
-from controllers.autoscaler import choose
 from controllers.autoscaler.actuator import Actuator
-from controllers.autoscaler.groups import GroupError
+from controllers.autoscaler.groups import GroupError, Groups
 from controllers.autoscaler.look import Fixed, read_world
 from controllers.autoscaler.memory import Memory
 from controllers.autoscaler.world import World
@@ -17,6 +17,8 @@ from operations.breaker import Limits
 from operations.repair.look import CheckInputs, limits_of
 
 if TYPE_CHECKING:
+    from kubernetes import client
+
     from clients.access import Access
 
 
@@ -33,11 +35,18 @@ class Observed:
 
 def observe(cluster: Cluster, access: Access) -> Observed:
     """Read the cluster now. Errors: raises kubernetes' ApiException and urllib3's HTTPError if the API doesn't answer."""
-    settings = cluster.spec.autoscaler or Autoscaler()
-    around = CheckInputs(cluster, access.api, lambda: "", limits_of(cluster))
+    from controllers.autoscaler import choose  # noqa: PLC0415 - image: controllers have no login in a cloud
+
     try:
         groups = choose.groups_of(cluster, access.api) if cluster.spec.autoscaler else Fixed()
     except GroupError:
         groups = Fixed()
-    memory = Actuator(access.api, groups, around.limits).recall()
+    return observe_with(cluster, access.api, groups)
+
+
+def observe_with(cluster: Cluster, api: Callable[[], client.ApiClient], groups: Groups) -> Observed:
+    """Read the cluster now, with these groups of machines. Errors: as `observe`."""
+    settings = cluster.spec.autoscaler or Autoscaler()
+    around = CheckInputs(cluster, api, lambda: "", limits_of(cluster))
+    memory = Actuator(api, groups, around.limits).recall()
     return Observed(cluster.name, read_world(around, groups, settings, memory), memory, settings, around.limits)

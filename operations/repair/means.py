@@ -15,7 +15,7 @@ from operations.reboot import Rebooter
 from operations.repair.actuators import BmcPower, ByCommand, ByUp, Replacer
 from operations.repair.reinstall import Reinstaller
 from operations.repair.run import Tools
-from operations.status import read_status
+from operations.status.read import read_status
 
 _OF_EVENTS = ("etcd events", "members of events")
 

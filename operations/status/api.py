@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from http import HTTPMethod, HTTPStatus
 
 from kubernetes import client
 
-from clients.access import Access
 from clients.paging import models
 from clients.rest import Rest
 from cluster.spec import Cluster
@@ -16,25 +15,23 @@ from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.status import model
 from operations.status.addons import addons
-from operations.status.metrics import metrics
 from operations.status.model import StatusItem
 from operations.status.nodes import nodes
 from operations.status.versions import versions
-from operations.status.work import audit_logs
 
 
-def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[StatusItem]:
-    """Yield the items. The first call that fails ends them: further calls would only time out too. full: also the items that
-    no verb waits for."""
-    connection = access.api(once=True)
+def api(connection: client.ApiClient, cluster: Cluster) -> Generator[StatusItem, None, list[client.V1Node]]:
+    """Yield the items, and return all Nodes. The first call that fails ends them: further calls would only time out too."""
     yield from _health(connection, cluster.name)
     listed = list(models(client.CoreV1Api(connection).list_node, timeout_s=model.ANSWER_S))
     yield from nodes(cluster, listed)
     yield from addons(cluster, connection)
-    if full:
-        yield from metrics(cluster, connection, listed)
-        yield from versions(cluster, _version(connection), listed)
-        yield from audit_logs(cluster, access, connection)
+    return listed
+
+
+def versions_of(connection: client.ApiClient, cluster: Cluster, listed: list[client.V1Node]) -> Iterator[StatusItem]:
+    """Yield the items about versions, which no verb waits for. listed: all Nodes."""
+    yield from versions(cluster, _version(connection), listed)
 
 
 def _health(connection: client.ApiClient, cluster: str) -> Iterator[StatusItem]:

@@ -13,13 +13,14 @@ from clients.api_errors import cause_of
 from clients.etcd_client import EtcdClient, EtcdError
 from cluster.spec import Cluster
 from operations.backups import backed_up
-from operations.status.api import api
+from operations.status.api import api, versions_of
 from operations.status.balancer import api_servers
 from operations.status.certificates import certificates
 from operations.status.etcds import by_agents, figures, health, unasked
+from operations.status.metrics import metrics
 from operations.status.model import Status, StatusItem
 from operations.status.tunnels import edge_routers, tunnels
-from operations.status.work import backups, operation, spec
+from operations.status.work import audit_logs, backups, operation, spec
 
 Part = tuple[str, str, Iterator[StatusItem]]
 """Group and name of the item to show if the part can't be read, and its items."""
@@ -58,8 +59,18 @@ def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
     return [
         ("API servers", "load balancer", api_servers(access.outputs)),
         *(("etcds", f"members of {role}", _members(cluster, access, role, full=full)) for role in access.outputs.etcds),
-        ("api", "API", api(access, cluster, full=full)),
+        ("api", "API", _api(cluster, access, full=full)),
     ]
+
+
+def _api(cluster: Cluster, access: Access, *, full: bool) -> Iterator[StatusItem]:
+    """Yield what the API says. full: also the items that no verb waits for."""
+    connection = access.api(once=True)
+    listed = yield from api(connection, cluster)
+    if full:
+        yield from metrics(cluster, connection, listed)
+        yield from versions_of(connection, cluster, listed)
+        yield from audit_logs(cluster, access, connection)
 
 
 def _members(cluster: Cluster, access: Access, role: str, *, full: bool) -> Iterator[StatusItem]:

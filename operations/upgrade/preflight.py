@@ -19,7 +19,8 @@ from cluster.spec import Cluster
 from operations.backups import stale
 from operations.drain import Rules, mark_of, pods_on, refused
 from operations.reboot_needs import all_nodes
-from operations.status import REGION, running
+from operations.status import REGION
+from operations.status.read import running
 from operations.upgrade import plan as plans
 from operations.upgrade import versions
 from operations.upgrade.nodes import BY

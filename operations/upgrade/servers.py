@@ -11,7 +11,8 @@ from clients.waiting import Report, wait_until
 from cluster.spec import Cluster
 from operations.configure import patience_s
 from operations.record.journal import Journal
-from operations.status import balancer_states, unhealthy_parts
+from operations.status.balancer import balancer_states
+from operations.status.read import unhealthy_parts
 from operations.upgrade import versions
 from operations.upgrade.plan import GROUP
 

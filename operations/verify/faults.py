@@ -13,7 +13,8 @@ from clients.access import API_TIMEOUT_S
 from clients.etcd_client import EtcdClient
 from clients.waiting import wait_until
 from etcd.templates import unit_name
-from operations.status import balancer_states, unhealthy_parts
+from operations.status.balancer import balancer_states
+from operations.status.read import unhealthy_parts
 from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Workload
 

@@ -20,7 +20,8 @@ from cluster.errors import TimedOutError
 from cluster.spec import Cluster, RoleName
 from etcd.members import data_dir, metrics_port
 from etcd.templates import unit_name
-from operations.status import Status, read_status, unhealthy_parts
+from operations.status import Status
+from operations.status.read import read_status, unhealthy_parts
 from tests.bench import injections
 from tests.bench.aftermath import lost_pods, running_pods, shared_addresses
 from tests.bench.clients import load

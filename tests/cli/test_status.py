@@ -30,7 +30,7 @@ def statuses(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> list[Stat
     stacks.mkdir(parents=True)
     (stacks / "lab.json").touch()
     monkeypatch.setattr(stack, "access_to", lambda *_: None)
-    monkeypatch.setattr("operations.status.read_status", look)
+    monkeypatch.setattr("operations.status.read.read_status", look)
     monkeypatch.setattr("time.sleep", lambda _: None)
     return queue
 

@@ -17,7 +17,8 @@ from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from components.control_plane.host.claims import HOSTS, KEY
 from components.control_plane.serving import NAMESPACE
-from controllers.autoscaler.actuator import NOTEBOOK, Actuator
+from controllers.autoscaler.actuator import Actuator
+from controllers.autoscaler.keys import NOTEBOOK
 from controllers.autoscaler.memory import PAGE, Backoff, Memory, packed
 from controllers.tenancy.sync.run import NOTEBOOK as TENANCY
 from controllers.tenancy.sync.run import remembered

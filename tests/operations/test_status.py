@@ -28,21 +28,11 @@ from operations.audit_logs import Newest
 from operations.backups import BackupState
 from operations.etcds.look import EtcdAccess, reach
 from operations.record import one_operation, store
-from operations.status import (
-    ADDONS,
-    Status,
-    StatusItem,
-    balancer_states,
-    etcds,
-    model,
-    read,
-    read_status,
-    servers_down,
-    unhealthy_parts,
-    work,
-)
+from operations.status import ADDONS, Status, StatusItem, etcds, model, read, work
+from operations.status.balancer import balancer_states, servers_down
 from operations.status.fleet import read_fleet
 from operations.status.metrics import NODES
+from operations.status.read import read_status, unhealthy_parts
 from operations.status.nodes import LISTED
 from operations.status.versions import skew
 from stacks.certificates import new_authority

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.autoscaler import LEASE
-from controllers.autoscaler.actuator import NOTEBOOK
+from controllers.autoscaler.keys import NOTEBOOK
 from operations import removals
 from operations.record import store
 from tests.operations.real_cluster import World, world
