@@ -178,6 +178,9 @@ MEANING: dict[str, str] = {
     "MET-002": "A key is given where the name of a secret is expected. The message never repeats it.",
     "MET-003": "metering can't work: without tenancy nobody runs controllers, and in a cloud a pod has no login for the bucket "
     "without metering.key.",
+    "WEB-001": "web can't work: without tenancy nobody runs controllers, in a cloud its pods can't read a ledger without web.key, "
+    "and web.node_port needs web.certificate and a range of people who may reach it.",
+    "WEB-002": "A key or a certificate is given where the name of a secret is expected. The message never repeats it.",
     "PRV-001": "An address that installers fetch from isn't plain http:// or https://, or contains a user or password.",
     "PRV-002": "A machine of a provisioned site has no MAC, which identifies it when it boots, or no BMC although the "
     "site has provisioning.bmc.",

@@ -27,6 +27,7 @@ from cluster import (
     tenancy,
     versions,
     volumes,
+    web,
 )
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
@@ -113,6 +114,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
             tenancy,
             volumes,
             monitoring,
+            web,
         )
         if hasattr(module, name)
     )

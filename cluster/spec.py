@@ -37,6 +37,7 @@ from cluster.scheduling import Scheduling
 from cluster.sites import Site
 from cluster.tenancy import Tenancy
 from cluster.volumes import Storage
+from cluster.web import Web
 from cluster.words import CloudWord
 
 
@@ -235,6 +236,8 @@ class ClusterSpec(Model):
     """Namespaces for people and teams. Default: only those that operators create."""
     metering: Metering | None = None
     """The ledger of what teams used. Default: none."""
+    web: Web | None = None
+    """Pages for people, served in the cluster. Default: only `menagerie web` on an operator's machine."""
     monitoring: Monitoring = Monitoring()
     """Alerts, dashboards and the size of the cluster's metrics, for your own Prometheus."""
     artefacts: Artefacts = Artefacts()

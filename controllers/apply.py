@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -179,7 +179,8 @@ class Controllers:
         status, replicas = deployment.get("status") or {}, deployment["spec"]["replicas"]
         rolled = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         rolled = rolled and status.get("updatedReplicas", 0) == replicas == status.get("replicas", 0)
-        lease = (self._read(self._kube, ("Lease", LEASES, kind.lease)) or {}).get("spec") or {}
+        key = ("Lease", LEASES, kind.lease)
+        lease = (self._read(self._kube, key) or {}).get("spec") or {} if kind.lease else {}
         pods = [each for each in self._kube.list("Pod", NAMESPACE) if _of(each) == kind.name]
         return ControllerState(
             kind,
@@ -195,10 +196,9 @@ class Controllers:
 
 def removable(kinds: tuple[ControllerKind, ...], *, whole: bool) -> tuple[Key, ...]:
     """Return the keys of everything that `manifests.objects` makes for them, the last first. whole: include what they share."""
-    keys = [key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}, bucket={"": ""}))]
-    shared = {
-        key_of(each) for each in objects(Desired("", {}, _ANY_TENANCY, kinds[:0], secrets={"": ""}, bucket={"": ""}))
-    }
+    any_ = Desired("", {}, _ANY_TENANCY, kinds, secrets={"": ""}, bucket={"": ""}, pages={"": ""})
+    keys = [key_of(each) for each in objects(any_)]
+    shared = {key_of(each) for each in objects(replace(any_, kinds=()))}
     return tuple(key for key in reversed(keys) if whole or key not in shared)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cluster.allocations import SYSTEM_LABEL, TEAM_KEY
-from controllers.kinds import METERING, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
+from controllers.kinds import METERING, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, WEB, ControllerKind
 from controllers.tenancy.capacity.policies import ADMISSION
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, NAME, Object
 
@@ -36,9 +36,12 @@ def user(kind: ControllerKind, namespace: str) -> str:
 
 def policies(kind: ControllerKind, namespace: str) -> tuple[Object, ...]:
     """Return a controller's policies with their bindings."""
-    bounds = {TENANCY_SYNC.name: _of_sync, TENANCY_CAPACITY.name: _of_capacity, METERING.name: _of_metering}[
-        kind.name
-    ]()
+    bounds = {
+        TENANCY_SYNC.name: _of_sync,
+        TENANCY_CAPACITY.name: _of_capacity,
+        METERING.name: _of_readers,
+        WEB.name: _of_readers,
+    }[kind.name]()
     return tuple(manifest for bound in bounds for manifest in _policy(kind, namespace, *bound))
 
 
@@ -77,8 +80,8 @@ def _of_capacity() -> Iterator[_Bounds]:
     yield "nodes", [_rule("", "nodes")], [(each, message) for each in same]
 
 
-def _of_metering() -> Iterator[_Bounds]:
-    """It writes nothing but its Lease, so that its RBAC rights are its bounds."""
+def _of_readers() -> Iterator[_Bounds]:
+    """They write nothing but their own Lease, if they have one, so that their RBAC rights are their bounds."""
     return iter(())
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from cluster.project import TOOLKIT
 
-START = "controllers.program.__main__"
+STARTS = ("controllers.program.__main__", "controllers.web.program")
+"""Where the program begins; the second only for pages, so that the other controllers don't load it."""
 PYTHON = "3.13"
 USER = 65532
 """The UID and GID of distroless images; nothing else on a host uses it."""
@@ -32,56 +33,58 @@ DEBIAN = (
 )
 """Python and the libraries that it loads. Modules of its standard library that need others (curses, sqlite3, ...) are not used."""
 PYTHON_PACKAGES = (
-    *("arro3-core", "arro3-io", "kubernetes", "ldap3", "obstore"),
-    *("prometheus-client", "pydantic", "pydantic-core", "PyYAML", "urllib3"),
+    *("arro3-core", "arro3-io", "Jinja2", "kubernetes", "ldap3", "MarkupSafe", "obstore"),
+    *("prometheus-client", "pydantic", "pydantic-core", "PyYAML", "starlette", "urllib3", "uvicorn"),
 )
 """What the program imports directly; their dependencies are added. A test compares this list with the imports."""
 LEFT_OUT = ("aiohttp", "aiohttp-retry")
 """Needed only by kubernetes' asynchronous client, which nothing here loads."""
+PAGES = ("static", "templates")
+"""Folders next to modules that make pages."""
 
 
-def modules(start: str = START, root: Path = TOOLKIT) -> tuple[Path, ...]:
-    """Return our files that `start` imports, directly or indirectly. Only imports at the top of modules count: those are all loaded."""
+def modules(starts: Sequence[str] = STARTS, root: Path = TOOLKIT) -> tuple[Path, ...]:
+    """Return our files that `starts` import, directly or indirectly. Only imports at the top of modules count: those are all loaded."""
     files: set[Path] = set()
-    waiting = [start]
+    waiting = list(starts)
     while waiting:
         for file in _files(waiting.pop(), root):
             if file not in files:
                 files.add(file)
-                waiting += imported(file)
+                waiting += imported(file, root)
     return tuple(sorted(files))
 
 
 def data(files: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the data files that modules may read: YAML and JSON next to a module that is in the image."""
-    return tuple(
-        sorted(
-            path
-            for folder in {file.parent for file in files}
-            for path in folder.iterdir()
-            if path.suffix in (".yaml", ".json")
-        )
-    )
+    """Return the data files that modules may read: YAML and JSON next to a module that is in the image, and what pages consist of."""
+    folders = {file.parent for file in files}
+    beside = (path for folder in folders for path in folder.iterdir() if path.suffix in (".yaml", ".json"))
+    pages = (path for folder in folders for name in PAGES for path in (folder / name).glob("[!_]*.*"))
+    return tuple(sorted({*beside, *pages}))
 
 
-def imported(file: Path) -> Iterator[str]:
+def imported(file: Path, root: Path = TOOLKIT) -> Iterator[str]:
     """Yield the dotted names that a module imports when it is loaded: not those in functions, and not those for types only."""
-    yield from _imports(ast.parse(file.read_text(encoding="utf-8")).body)
+    package = file.relative_to(root).with_suffix("").parts[:-1]
+    yield from _imports(ast.parse(file.read_text(encoding="utf-8")).body, package)
 
 
-def _imports(body: Iterable[ast.stmt]) -> Iterator[str]:
+def _imports(body: Iterable[ast.stmt], package: tuple[str, ...]) -> Iterator[str]:
+    """Yield the names of these statements. package: that of their module, for relative imports."""
     for node in body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            around = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*around, *((node.module,) if node.module else ())))
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.ClassDef):
-            yield from _imports(node.body)
+            yield from _imports(node.body, package)
         elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
-            yield from _imports([*node.body, *node.orelse])
+            yield from _imports([*node.body, *node.orelse], package)
         elif isinstance(node, ast.Try):
-            yield from _imports([*node.body, *node.orelse, *node.finalbody])
+            yield from _imports([*node.body, *node.orelse, *node.finalbody], package)
 
 
 def _files(name: str, root: Path) -> Iterator[Path]:

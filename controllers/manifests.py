@@ -19,17 +19,22 @@ from cluster.tenancy import Tenancy
 from controllers.confinement import policies
 from controllers.contents import USER
 from controllers.kinds import RBAC, ControllerKind, rule
+from controllers.web.delivered import PORT as PAGES_PORT
+from controllers.web.delivered import TLS
 
 Object = dict[str, Any]
 NAMESPACE = CONTROLLERS_NAMESPACE
 MANAGED = {"app.kubernetes.io/part-of": "menagerie"}
 """On all objects: finds what to remove when a controller is no longer needed."""
 KIND_LABEL = "app.kubernetes.io/name"
-SPEC, SECRETS, BUCKET = "spec", "directory", "ledger"
-"""The ConfigMap with the spec's files, the Secret with the directory's secrets, and that with the ledger's bucket."""
+SPEC, SECRETS, BUCKET, PAGES = "spec", "directory", "ledger", "web"
+"""The ConfigMap with the spec's files, and the Secrets: with the directory's secrets, with the ledger's bucket, and with what pages
+need of both: the bucket with a key that reads, and their certificate."""
 CONFIG_HASH = "menagerie.dev/config"
 """Annotation of pods: SHA-256 of the ConfigMap's contents, so that changed files roll the pods."""
 PORT = 9810
+VISITORS = "menagerie:web-visitor"
+"""A Role for whoever may use `kubectl port-forward` to the pages. Nobody is bound to it."""
 REPLICAS = 2
 _SPEC_FOLDER, _SECRETS_FOLDER = "/etc/menagerie/spec", "/etc/menagerie/secrets"
 MOST_BYTES = 1_000_000
@@ -42,7 +47,8 @@ class Desired:
 
     image: its reference. files: path relative to cluster.yaml's folder -> text. pool: whose nodes run the controllers, "" for any.
     taints: that pool's. secrets: name -> value, those that the directory needs. bucket: file -> text, of the ledger's bucket with
-    its key.
+    its key. pages: the same for the pages, with their certificate. node_port: at which the pages are served, None for none.
+    nodes: the most that the cluster can have.
     """
 
     image: str
@@ -53,6 +59,9 @@ class Desired:
     taints: tuple[Taint, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     bucket: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pages: Mapping[str, str] = field(default_factory=dict, repr=False)
+    node_port: int | None = None
+    nodes: int = 0
 
 
 def objects(desired: Desired) -> tuple[Object, ...]:
@@ -62,6 +71,8 @@ def objects(desired: Desired) -> tuple[Object, ...]:
         shared.append(_secret(SECRETS, desired.secrets))
     if desired.bucket and (not desired.kinds or any(kind.bucket for kind in desired.kinds)):
         shared.append(_secret(BUCKET, desired.bucket))
+    if desired.pages and (not desired.kinds or any(kind.pages for kind in desired.kinds)):
+        shared.append(_secret(PAGES, desired.pages))
     return (*shared, *(each for kind in desired.kinds for each in _of(kind, desired)))
 
 
@@ -72,7 +83,34 @@ def _of(kind: ControllerKind, desired: Desired) -> Iterable[Object]:
         yield {**each, "metadata": {**each["metadata"], "labels": _labels(kind)}}
     yield from _rights(kind, desired.settings)
     yield _object("policy/v1", "PodDisruptionBudget", kind, spec={"maxUnavailable": 1, "selector": _selector(kind)})
+    if kind.pages:
+        yield from _entrance(kind, desired)
     yield _deployment(kind, desired)
+
+
+def _entrance(kind: ControllerKind, desired: Desired) -> Iterable[Object]:
+    """Yield the Service of the pages, and the rights to forward a port to it. Without a certificate nothing else reaches them."""
+    port: Object = {
+        "name": "pages",
+        "port": 443 if TLS in desired.pages else 80,
+        "targetPort": "pages",
+        "protocol": "TCP",
+    }
+    if desired.node_port:
+        port["nodePort"] = desired.node_port
+    spec = {
+        "type": "NodePort" if desired.node_port else "ClusterIP",
+        "selector": {KIND_LABEL: kind.name},
+        "ports": [port],
+    }
+    yield _object("v1", "Service", kind, spec=spec)
+    # `kubectl port-forward service/web` reads the Service, looks for one of its pods, and forwards to that.
+    rules = [
+        rule("", ("services",), ("get",), (kind.name,)),
+        rule("", ("pods",), ("get", "list")),
+        rule("", ("pods/portforward",), ("create",)),
+    ]
+    yield _object(f"{RBAC}/v1", "Role", kind, VISITORS, rules=rules)
 
 
 def _namespace() -> Object:
@@ -120,11 +158,13 @@ def _rights(kind: ControllerKind, settings: Tenancy) -> Iterable[Object]:
     ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
     yield _object(f"{RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
     # Created here, because rights to create can't be limited to a name.
-    yield _kept("coordination.k8s.io/v1", "Lease", kind.lease, LEASES)
+    if kind.lease:
+        yield _kept("coordination.k8s.io/v1", "Lease", kind.lease, LEASES)
     for notebook in kind.notebooks:
         yield _kept("v1", "ConfigMap", notebook, NOTEBOOKS)
-    own = [rule("coordination.k8s.io", ("leases",), ("get", "update"), (kind.lease,))]
+    own = [rule("coordination.k8s.io", ("leases",), ("get", "update"), (kind.lease,))] if kind.lease else []
     own += [rule("", ("configmaps",), ("get", "update"), kind.notebooks)] if kind.notebooks else []
+    own += [rule("", ("configmaps",), ("get",), kind.reads)] if kind.reads else []
     yield _object(f"{RBAC}/v1", "Role", kind, name, LEASES, rules=own)
     ref = {"apiGroup": RBAC, "kind": "Role", "name": name}
     yield _object(f"{RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
@@ -137,16 +177,16 @@ def _deployment(kind: ControllerKind, desired: Desired) -> Object:
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
         "selector": _selector(kind),
         "template": {
-            "metadata": {"labels": _labels(kind), "annotations": _annotations(desired)},
+            "metadata": {"labels": _labels(kind), "annotations": _annotations(kind, desired)},
             "spec": _pod(kind, desired),
         },
     }
     return _object("apps/v1", "Deployment", kind, spec=spec)
 
 
-def _annotations(desired: Desired) -> dict[str, str]:
+def _annotations(kind: ControllerKind, desired: Desired) -> dict[str, str]:
     files = json.dumps(dict(desired.files), sort_keys=True).encode()
-    scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)}
+    scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)} if kind.lease else {}
     return {CONFIG_HASH: hashlib.sha256(files).hexdigest(), **scraped}
 
 
@@ -184,7 +224,10 @@ def _tolerations(taints: Iterable[Taint]) -> list[Object]:
 
 
 def _container(kind: ControllerKind, desired: Desired) -> Object:
-    arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
+    every = [f"--every={kind.every_s}"] if kind.every_s else []
+    arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", *every, f"--port={PORT}"]
+    ports = {"http": PORT, **({"pages": PAGES_PORT} if kind.pages else {})}
+    size = kind.size(desired.nodes)
     mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
     if secret := _secret_of(kind, desired):
         arguments.append(f"--secrets={_SECRETS_FOLDER}")
@@ -194,12 +237,15 @@ def _container(kind: ControllerKind, desired: Desired) -> Object:
         "image": desired.image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
-        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports.items()],
         "livenessProbe": _probe("/healthz", periodSeconds=20, timeoutSeconds=10, failureThreshold=3),
         "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=10, failureThreshold=3),
         # Python starts slowly on a busy host.
         "startupProbe": _probe("/healthz", periodSeconds=5, timeoutSeconds=10, failureThreshold=36),
-        "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
+        "resources": {
+            "requests": {"cpu": size.cpu, "memory": f"{size.memory}Mi"},
+            "limits": {"memory": f"{size.most}Mi"},
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -217,6 +263,8 @@ def _secret_of(kind: ControllerKind, desired: Desired) -> str:
     """Return the Secret that a controller reads, "" for none. Each sees only its own."""
     if kind.bucket:
         return BUCKET if desired.bucket else ""
+    if kind.pages:
+        return PAGES if desired.pages else ""
     return SECRETS if kind.directory and desired.secrets else ""
 
 

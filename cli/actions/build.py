@@ -20,6 +20,7 @@ from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
+from cluster.web import secret_names as of_pages
 from controllers.prices.estimate import estimate
 from operations import build
 from operations.build import Built, Selection
@@ -135,7 +136,7 @@ def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
     users = dict.fromkeys(secret_names(cluster.spec), "up")
     users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines install")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
-    users |= dict.fromkeys(of_ledger(cluster.spec.metering), "controllers apply")
+    users |= dict.fromkeys((*of_ledger(cluster.spec.metering), *of_pages(cluster.spec.web)), "controllers apply")
     if name not in users:
         there = f"it names: {', '.join(users)}" if users else "it names no secrets"
         raise RefusedError(

@@ -16,9 +16,11 @@ from clients.waiting import wait_until
 from cluster.controllers import home
 from cluster.fields import unknown
 from cluster.load import find_cluster
+from cluster.metrics.units import most_nodes
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names
+from cluster.web import Web
 from controllers.apply import Controllers
 from controllers.bookkeeping.bucket import delivered
 from controllers.gather import files_of, image_of
@@ -26,6 +28,7 @@ from controllers.image import build, push, refuse
 from controllers.kinds import KINDS, ControllerKind, needed_kinds
 from controllers.manifests import Desired
 from controllers.tenancy.directory.choose import settings_of
+from controllers.web.delivered import checked_pair
 from operations import node_labels, stack
 
 READY_S = 600
@@ -124,7 +127,7 @@ class _Work:
         """
         settings = settings_of(self.cluster)
         ledger = self.cluster.spec.metering
-        kinds = named or needed_kinds(settings, metering=ledger is not None)
+        kinds = named or needed_kinds(settings, metering=ledger is not None, web=self.cluster.spec.web is not None)
         chosen = image or image_of(state.image for state in self.controllers.states())
         files = files_of(self.cluster.spec, find_cluster(name, ROOT))
         names = secret_names(settings) if any(kind.directory for kind in kinds) else ()
@@ -132,13 +135,24 @@ class _Work:
         bucket = self._bucket() if any(kind.bucket for kind in kinds) else {}
         pool = home(self.cluster) or ""
         taints = self.cluster.spec.pools[pool].taints if pool else ()
-        return Desired(chosen, files, settings, kinds, pool, taints, secrets, bucket)
+        web = self.cluster.spec.web
+        pages = self._pages() if any(kind.pages for kind in kinds) else {}
+        port, nodes = web.node_port if web else None, sum(most_nodes(self.cluster).values())
+        return Desired(chosen, files, settings, kinds, pool, taints, secrets, bucket, pages, port, nodes)
 
     def _bucket(self) -> Mapping[str, str]:
         """Return the ledger's bucket with its key, as pods get it."""
         ledger = self.cluster.spec.metering
         key = stack.secret_of(self.cluster, ledger.key.secret) if ledger and ledger.key else ""
         return delivered(self.access, key)
+
+    def _pages(self) -> Mapping[str, str]:
+        """Return what the pages need, as pods get it: the ledger's bucket if there is a ledger, and a certificate if the spec has one."""
+        web = self.cluster.spec.web or Web()
+        key = stack.secret_of(self.cluster, web.key.secret) if web.key else ""
+        bucket = delivered(self.access, key, "web.key") if self.cluster.spec.metering else {}
+        pair = stack.secret_of(self.cluster, web.certificate.secret) if web.certificate else ""
+        return {**bucket, **(checked_pair(pair, web.certificate.secret) if web.certificate else {})}
 
 
 def _kinds(only: tuple[str, ...]) -> tuple[ControllerKind, ...]:

@@ -50,16 +50,24 @@ def document(cluster: Cluster, states: Sequence[ControllerState]) -> dict[str, o
 
 def code(states: Sequence[ControllerState]) -> int:
     """Return the exit code: FAILED if one is not ready or has no leader."""
-    return exits.FAILED if any(state.missing or not state.holder for state in states) else exits.DONE
+    return exits.FAILED if any(state.missing or _lacks_leader(state) for state in states) else exits.DONE
+
+
+def _lacks_leader(state: ControllerState) -> bool:
+    return bool(state.kind.lease) and not state.holder
+
+
+def _leader(state: ControllerState) -> str:
+    if not state.kind.lease:
+        return "every pod serves"
+    return f"{state.holder} leads, last renewed at {state.renewed}" if state.holder else "no leader"
 
 
 def listed(cluster: Cluster, states: Sequence[ControllerState]) -> None:
     """Print the running controllers."""
     for state in states:
-        leader = f"{state.holder} leads, last renewed at {state.renewed}" if state.holder else "no leader"
-        console.print(
-            f"{state.kind.name}  {state.kind.about}  {state.ready} of {state.replicas} ready; {leader}", markup=False
-        )
+        ready = f"{state.ready} of {state.replicas} ready; {_leader(state)}"
+        console.print(f"{state.kind.name}  {state.kind.about}  {ready}", markup=False)
         console.print(f"  {state.image}", markup=False, style="dim")
         for trouble in state.troubles:
             errors.print(Text(f"  {trouble}", style="red"))

@@ -48,6 +48,7 @@ from cluster.check import (
     versions,
     vpn,
     vpn_certificates,
+    web,
 )
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.positions import Positions, nowhere
@@ -95,6 +96,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *monitoring.RULES,
     *allocations.RULES,
     *metering.RULES,
+    *web.RULES,
     *effect.RULES,
 )
 

@@ -67,12 +67,15 @@ def read_world(around: CheckInputs, groups: Groups, settings: Autoscaler, memory
     no_disruption = _no_disruption(kube.list("PodDisruptionBudget"))
     unreadable: list[str] = []
     daemons = _readable(kube.list("DaemonSet"), lambda each: shape_of(_template(each), PodRequest()), unreadable)
-    pods = list(kube.list("Pod", fields=_RUNNING))
     pools = {member.name: member.pool for member in observed.fleet.members}
     on: dict[str, list[Resident]] = {}
-    for pod in pods:
+    pending: list[Doc] = []
+    # Page by page: whole pods of a large cluster would need gigabytes.
+    for pod in kube.list("Pod", fields=_RUNNING):
         if is_on_a_host(pod):
             on.setdefault(node_of(pod), []).append(_resident(pod, no_disruption))
+        if is_waiting(pod):
+            pending.append(pod)
     now_s = observed.fleet.now
     nodes = tuple(
         _node(node, pools[name], tuple(on.get(name, ())), around, settings, now_s)
@@ -82,7 +85,7 @@ def read_world(around: CheckInputs, groups: Groups, settings: Autoscaler, memory
     supplies_, notices = supplies(around.cluster, settings, nodes, by_pool, daemons, memory.rooms)
     choices = choices_of(supplies_, settings)
     gangs = _gangs(around)
-    waits = _readable((pod for pod in pods if is_waiting(pod)), lambda pod: waiting(pod, choices, gangs), unreadable)
+    waits = _readable(pending, lambda pod: waiting(pod, choices, gangs), unreadable)
     return World(now_s, supplies_, by_pool, nodes, tuple(waits), observed.fleet, missing, (*notices, *unreadable))
 
 

@@ -18,15 +18,15 @@ BUCKET, KEY, CA = "bucket", "key", "ca"
 TIMEOUT_S = 30
 
 
-def delivered(access: Access, key: str) -> Mapping[str, str]:
-    """Return file -> its text. key: that the spec names; "" for the stack's own. Errors: raises RefusedError."""
+def delivered(access: Access, key: str, field: str = "metering.key") -> Mapping[str, str]:
+    """Return file -> its text. key: that the spec names, in `field`; "" for the stack's own. Errors: raises RefusedError."""
     bucket = access.outputs.buckets.get(USE)
     if bucket is None:
         name = access.outputs.cluster
         raise FailedError(f"{name} has no bucket for its ledger yet; run: ./menagerie up {name}", code="ledger")
     if not (key or access.bucket_key):
         raise RefusedError(
-            "pods have no login of the cloud, so metering.key of the spec must name the secret with a key of the bucket: "
+            f"pods have no login of the cloud, so {field} of the spec must name the secret with a key of the bucket: "
             "docs/how-to/bill.md",
             code="no-key",
         )

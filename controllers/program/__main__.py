@@ -15,7 +15,7 @@ from clients.lease import Lease, this_process
 from clients.telemetry import serving
 from cluster.load import load_cluster
 from cluster.problems import SpecError
-from controllers.kinds import KINDS
+from controllers.kinds import KINDS, WEB
 from controllers.program.access import PodAccess
 from controllers.program.loop import Loop
 from controllers.program.work import WORK
@@ -37,6 +37,10 @@ def main(words: Sequence[str]) -> int:
         signal.signal(number, _end)
     try:
         load_cluster(options.spec)
+        if kind is WEB:
+            from controllers.web.program import serve  # noqa: PLC0415 - memory: the other controllers serve no pages
+
+            serve(options.spec, options.secrets, options.listen, options.port)
         lease = Lease(PodAccess().api(), kind.lease, this_process())
         work = WORK[kind.name](options.spec, options.secrets, PodAccess(lease.check))
         loop = Loop(work, lease, options.every)
@@ -60,7 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--secrets", type=Path, default=Path("/nowhere"), help="folder with one file per secret")
     parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="pause between two rounds")
     parser.add_argument(
-        "--listen", default="0.0.0.0", metavar="ADDRESS", help="address that serves /metrics, /healthz and /readyz"
+        "--listen",
+        default="0.0.0.0",
+        metavar="ADDRESS",
+        help="address that serves /healthz, /readyz and, except for pages, /metrics",
     )
     parser.add_argument("--port", type=int, default=9810)
     return parser

@@ -11,8 +11,7 @@ from typing import Any
 from kubernetes import client
 
 from clients.kube import Kube
-from clients.nodes import in_the_region, renewals
-from clients.paging import models
+from clients.nodes import in_the_region, listed, renewals
 from clients.waiting import is_ready
 from cluster.errors import RefusedError
 from cluster.fields import did_you_mean
@@ -111,7 +110,7 @@ def limits_of(cluster: Cluster) -> Limits:
 def see(around: CheckInputs) -> ClusterSnapshot:
     """Read the cluster's nodes, with the breaker's records. Uses the API server's time: other clocks may be wrong."""
     api = around.api()
-    nodes = list(models(client.CoreV1Api(api).list_node))
+    nodes = list(listed(api))
     at, leases = Kube(api).snapshot("Lease", "kube-node-lease")
     now = at.timestamp()
     heard = {name: renewed.timestamp() for name, renewed in renewals(leases)}

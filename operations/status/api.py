@@ -8,7 +8,7 @@ from http import HTTPMethod, HTTPStatus
 
 from kubernetes import client
 
-from clients.paging import models
+from clients.nodes import listed
 from clients.rest import Rest
 from cluster.spec import Cluster
 from etcd.apiserver import ready_checks
@@ -23,15 +23,17 @@ from operations.status.versions import versions
 def api(connection: client.ApiClient, cluster: Cluster) -> Generator[StatusItem, None, list[client.V1Node]]:
     """Yield the items, and return all Nodes. The first call that fails ends them: further calls would only time out too."""
     yield from _health(connection, cluster.name)
-    listed = list(models(client.CoreV1Api(connection).list_node, timeout_s=model.ANSWER_S))
-    yield from nodes(cluster, listed)
+    everything = list(listed(connection, model.ANSWER_S))
+    yield from nodes(cluster, everything)
     yield from addons(cluster, connection)
-    return listed
+    return everything
 
 
-def versions_of(connection: client.ApiClient, cluster: Cluster, listed: list[client.V1Node]) -> Iterator[StatusItem]:
-    """Yield the items about versions, which no verb waits for. listed: all Nodes."""
-    yield from versions(cluster, _version(connection), listed)
+def versions_of(
+    connection: client.ApiClient, cluster: Cluster, everything: list[client.V1Node]
+) -> Iterator[StatusItem]:
+    """Yield the items about versions, which no verb waits for. everything: all Nodes."""
+    yield from versions(cluster, _version(connection), everything)
 
 
 def _health(connection: client.ApiClient, cluster: str) -> Iterator[StatusItem]:

@@ -48,7 +48,8 @@ def desired(spec: Path) -> Desired:
     assert cluster.spec.tenancy
     files = files_of(cluster.spec, spec)
     bucket = {"bucket": "{}", "key": "of nobody", "ca": ""}
-    return Desired("registry.test/menagerie:1", files, cluster.spec.tenancy, tuple(KINDS.values()), bucket=bucket)
+    kinds = tuple(KINDS.values())
+    return Desired("registry.test/menagerie:1", files, cluster.spec.tenancy, kinds, bucket=bucket, pages=bucket)
 
 
 @pytest.fixture

@@ -21,8 +21,9 @@ from cluster.spec import Cluster
 from controllers import contents, gather
 from controllers.apply import _ANY_TENANCY, removable
 from controllers.image import PACKAGES
-from controllers.kinds import KINDS, METERING, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind, needed_kinds
+from controllers.kinds import KINDS, METERING, TENANCY_CAPACITY, TENANCY_SYNC, WEB, ControllerKind, needed_kinds
 from controllers.manifests import CONFIG_HASH, MOST_BYTES, NAMESPACE, Desired, objects
+from controllers.web.delivered import TLS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "controllers.txt"
 TENANCY: dict[str, Any] = {
@@ -48,7 +49,18 @@ def make(build: Callable[..., Cluster]) -> Callable[..., Desired]:
         taints = (Taint(key="research/system", effect=TaintEffect.NO_SCHEDULE),)
         known = kinds or tuple(KINDS.values())
         return Desired(
-            "registry.test/m@sha256:0", texts, settings, known, "system", taints, {"ldap": "a word"}, {"key": "b word"}
+            *(
+                "registry.test/m@sha256:0",
+                texts,
+                settings,
+                known,
+                "system",
+                taints,
+                {"ldap": "a word"},
+                {"key": "b word"},
+            ),
+            {TLS: "c word"},
+            nodes=20,
         )
 
     return make_
@@ -87,7 +99,7 @@ def test_changed_files_roll_the_pods_and_a_password_is_only_in_a_secret(make: Ca
 
     assert pods(make()) == pods(make())
     assert pods(make()) != pods(make(files={"cluster.yaml": "name: lab\n", "hosts.yaml": "hosts: [{}]\n"}))
-    for word, secret in (("a word", "directory"), ("b word", "ledger")):
+    for word, secret in (("a word", "directory"), ("b word", "ledger"), ("c word", "web")):
         encoded = base64.b64encode(word.encode()).decode()
         holders = [key_of(each) for each in objects(make()) if encoded in str(each) or word in str(each)]
         assert holders == [("Secret", NAMESPACE, secret)]
@@ -109,13 +121,14 @@ def test_removal_covers_all_objects_and_shared_ones_with_the_last_controller(mak
     assert set(removable(kinds, whole=True)) == {key_of(each) for each in objects(make())}
     assert removable(kinds, whole=True)[-1] == ("Namespace", "", NAMESPACE)
     one = removable((TENANCY_CAPACITY,), whole=False)
-    assert {name for _, _, name in one} & {"spec", "directory", "ledger", NAMESPACE, "tenancy-sync"} == set()
+    assert {name for _, _, name in one} & {"spec", "directory", "ledger", "web", NAMESPACE, "tenancy-sync"} == set()
 
 
 def test_a_spec_without_allocations_needs_no_capacity_controller(make: Callable[..., Desired]) -> None:
     assert needed_kinds(make().settings) == (TENANCY_SYNC, TENANCY_CAPACITY)
     assert needed_kinds(make(allocations=[]).settings) == (TENANCY_SYNC,)
     assert needed_kinds(make(allocations=[]).settings, metering=True) == (TENANCY_SYNC, METERING)
+    assert needed_kinds(make(allocations=[]).settings, web=True) == (TENANCY_SYNC, WEB)
 
 
 def test_each_controller_sees_only_its_own_secret(make: Callable[..., Desired]) -> None:
@@ -128,7 +141,7 @@ def test_each_controller_sees_only_its_own_secret(make: Callable[..., Desired]) 
         name: [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume]
         for name, pod in pods.items()
     }
-    assert secrets == {"tenancy-sync": ["directory"], "tenancy-capacity": [], "metering": ["ledger"]}
+    assert secrets == {"tenancy-sync": ["directory"], "tenancy-capacity": [], "metering": ["ledger"], "web": ["web"]}
 
 
 def test_the_ledgers_controller_may_only_read() -> None:
@@ -161,10 +174,13 @@ def test_the_running_image_is_reused_unless_there_are_several() -> None:
 def test_the_program_imports_no_code_that_builds_clusters_and_only_packages_in_the_image() -> None:
     modules = contents.modules()
     folders = {path.relative_to(ROOT).parts[0] for path in modules}
-    assert folders == {"clients", "cluster", "controllers", "operations"}
+    assert folders == {"clients", "cluster", "components", "controllers", "etcd", "network", "operations"}
+    others = contents.modules(contents.STARTS[:1])
+    assert {path.relative_to(ROOT).parts[0] for path in others} == {"clients", "cluster", "controllers", "operations"}
     names = {name.split(".")[0] for path in modules for name in contents.imported(path)}
     foreign = {name for name in names if name not in sys.stdlib_module_names and name not in folders}
     packages = {name.lower().replace("-", "_").replace("pyyaml", "yaml") for name in contents.PYTHON_PACKAGES}
+    assert foreign & {"pulumi", "ansible_runner", "paramiko", "boto3", "azure", "google", "cryptography"} == set()
     # Two packages share a module.
     packages = {"arro3" if name in ("arro3_core", "arro3_io") else name for name in packages}
     assert foreign == packages
@@ -185,7 +201,7 @@ def test_the_images_requirements_are_complete_and_pinned_by_hash() -> None:
         "urllib3",
         "certifi",
     } <= set(names)
-    assert {"pulumi", "aiohttp", "rich", "typer", "jinja2"} & set(names) == set()
+    assert {"pulumi", "aiohttp", "rich", "typer", "numpy", "highspy", "cryptography"} & set(names) == set()
     assert text.count("--hash=sha256:") >= len(names)
     with pytest.raises(LookupError, match="lacks .*kubernetes"):
         contents.requirements("urllib3==1 \\\n    --hash=sha256:0\n")

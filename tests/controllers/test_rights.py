@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +19,14 @@ from cluster.load import load_cluster
 from controllers.apply import Controllers
 from controllers.bookkeeping.run import Bookkeeper
 from controllers.bookkeeping.store import LedgerStore
-from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
+from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC, WEB, ControllerKind
 from controllers.manifests import NAMESPACE, Desired
 from controllers.metering import journal
 from controllers.program.work import TenancyCapacity, TenancySync
 from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
+from controllers.web.guards import Admitted, Asked, ClusterGuard
+from controllers.web.inside import Inside
+from controllers.web.kept import NO_METERING, Kept, since_of
 from operations.record.store import RecordStore
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
@@ -80,6 +85,7 @@ def test_manual_changes_and_another_image_are_detected_and_applied(server: Serve
         (f"Deployment {NAMESPACE}/tenancy-sync", ("spec.template.spec.containers",)),
         (f"Deployment {NAMESPACE}/tenancy-capacity", ("spec.template.spec.containers",)),
         (f"Deployment {NAMESPACE}/metering", ("spec.template.spec.containers",)),
+        (f"Deployment {NAMESPACE}/web", ("spec.template.spec.containers",)),
     }
     controllers.apply(other, changes)
     assert controllers.look(other) == ()
@@ -159,6 +165,28 @@ def test_its_account_has_the_rights_for_rounds_of_the_ledger(server: Server, spe
     assert keeper.once(cluster).sizes["pods"] == before
     whole = [key for key in bucket.keys(journal.PREFIX) if journal.is_whole(key)]
     assert len(whole) == 1, "an event was missed, and everything was listed again"
+
+
+def test_its_account_has_the_rights_for_pages(server: Server, spec: Path, sync: TenancySync, tmp_path: Path) -> None:
+    """For everything that pages show, and to ask who somebody is and what they may see."""
+    assert sync.once(str).failed == ()
+    run_on(server, "worker-1", ROBOTICS, "job")
+    account = Account(server, token_of(server, WEB))
+    inside = Inside(spec, tmp_path, account)
+    status = inside.status()
+    by_name = {item.name: item for item in status.items}
+    assert by_name["readyz"].ok, by_name["readyz"]
+    assert "API" not in by_name, by_name["API"]
+    assert "worker-1" in by_name and "API servers" in by_name
+    assert {node.name for node in inside.capacity().nodes} == {"worker-1", "worker-2", "worker-3"}
+    assert inside.bills(str) == Kept(since_of(datetime.now(UTC).date()), lacks=NO_METERING)
+    guard = ClusterGuard(account.api, teams=lambda: {"robotics": ROBOTICS, "vision": "team-vision"})
+    asked = Asked("/bill/", {"authorization": "Bearer token-of-ana"})
+    until(lambda: isinstance(asyncio.run(guard.check(asked)), Admitted))
+    admitted = asyncio.run(guard.check(asked))
+    assert isinstance(admitted, Admitted)
+    assert (admitted.sight.whole, admitted.sight.teams) == (False, {"robotics"})
+    end(server, ROBOTICS, "job")
 
 
 class Try(NamedTuple):
@@ -258,6 +286,20 @@ OF_METERING = (
 )  # fmt: skip
 
 
+OF_WEB = (
+    Try("labels a node", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"openai.com/team": "x"}}}),
+    Try("deletes pods", "DELETE", f"/api/v1/namespaces/{ROBOTICS}/pods"),
+    Try("scales a workload", "PATCH", f"{APPS}/{ROBOTICS}/deployments/web", {"spec": {"replicas": 9}}),
+    Try("takes a Lease", "PATCH", f"{LEASES}-sync", {"metadata": {"labels": {"a": "b"}}}),
+    Try("writes what it may read", "PATCH", "/api/v1/namespaces/kube-system/configmaps/menagerie-removals",
+        {"metadata": {"labels": {"a": "b"}}}),
+    Try("reads its own Secret through the API", "GET", f"/api/v1/namespaces/{NAMESPACE}/secrets/web"),
+    Try("reads Events", "GET", "/api/v1/events"),
+    Try("reads roles", "GET", f"{RBAC}/clusterroles"),
+    Try("makes itself reachable", "PATCH", f"/api/v1/namespaces/{NAMESPACE}/services/web", {"spec": {"type": "NodePort"}}),
+)  # fmt: skip
+
+
 @pytest.fixture
 def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
     """The API server with the objects that the attempts target."""
@@ -265,15 +307,17 @@ def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
     for inside in (ROBOTICS, "kube-system"):
         assert server.real.call("POST", f"{APPS}/{inside}/deployments", deployment("web", replicas=0))[0] == 201
     server.real.call("POST", "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "root"}})
-    server.real.call("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "kube-root-ca.crt"}})
+    for name in ("kube-root-ca.crt", "menagerie-removals"):
+        server.real.call("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": name}})
     yield server
+    server.real.call("DELETE", "/api/v1/namespaces/kube-system/configmaps/menagerie-removals")
     server.real.call("DELETE", f"{APPS}/kube-system/deployments/web")
 
 
 @pytest.mark.parametrize(
     ("kind", "tries"),
-    [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY), (METERING, OF_METERING)],
-    ids=["sync", "capacity", "metering"],
+    [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY), (METERING, OF_METERING), (WEB, OF_WEB)],
+    ids=["sync", "capacity", "metering", "web"],
 )
 def test_its_account_may_do_no_more(inhabited: Server, kind: ControllerKind, tries: tuple[Try, ...]) -> None:
     account, administrator = Account(inhabited, token_of(inhabited, kind)), Account(inhabited, TOKEN)
