@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,12 @@ from typing import Any
 from cluster.errors import RefusedError
 from cluster.problems import Problem
 from cluster.spec import Cluster
-from operations.provisioning import identity
-from operations.provisioning.bmc import Bmc, MachineReport
-from operations.provisioning.install import Connect
+from operations.provisioning import connecting, identity
+from operations.provisioning.bmc import MachineReport
+from operations.provisioning.connecting import Connect
 from operations.provisioning.machines import SiteMachine
-from operations.provisioning.redfish import BmcError, BmcErrorKind, Patience, Redfish
-from operations.provisioning.trust import Login, Trust
+from operations.provisioning.redfish import BmcError, Patience
+from operations.provisioning.trust import Login
 from operations.stack import kept_secret
 
 _ASKED_AT_ONCE = 64
@@ -69,24 +67,9 @@ def connections(
 
     folder: the folder of cluster.yaml, which has the certificates and pins.
     """
-    sites = {site: at_site[0].settings.bmc for site, at_site in by_site(machines).items()}
-    with_bmcs = {site: bmcs for site, bmcs in sites.items() if bmcs}
-    trusts = {site: Trust.load(bmcs, folder) for site, bmcs in with_bmcs.items()}
-    logins = {site: _login(cluster, bmcs.credentials.secret) for site, bmcs in with_bmcs.items()}
-    gates = {site: threading.Semaphore(bmcs.parallel) for site, bmcs in with_bmcs.items()}
-
-    @contextmanager
-    def connect(machine: SiteMachine) -> Iterator[Bmc]:
-        bmcs = with_bmcs.get(machine.site)
-        if bmcs is None or machine.bmc is None:
-            raise BmcError(BmcErrorKind.MISSING, f"{machine.name} has no BMC in the spec")
-        site = machine.site
-        with Redfish(
-            machine.bmc, bmcs.port, logins[site], trusts[site], patience=patience, gate=gates[site]
-        ) as redfish:
-            yield Bmc(redfish, machine.mac)
-
-    return connect
+    bmcs = {site: at_site[0].settings.bmc for site, at_site in by_site(machines).items()}
+    logins = {site: _login(cluster, own.credentials.secret) for site, own in bmcs.items() if own}
+    return connecting.connections(machines, folder, logins, patience)
 
 
 def _login(cluster: Cluster, name: str) -> Login:

@@ -22,7 +22,8 @@ from inventories.batches import Amount, batches, stops
 from operations.bmcs import BmcReading, by_site, read_all
 from operations.machines_journal import journal_of, locked_journal
 from operations.provisioning import known_hosts, render
-from operations.provisioning.install import Connect, Installation, InstallResult, Waits, Watch
+from operations.provisioning.connecting import Connect
+from operations.provisioning.install import Installation, InstallResult, Waits, Watch
 from operations.provisioning.journal import InstallJournal, InstallStage
 from operations.provisioning.machines import SiteMachine, every
 from operations.provisioning.redfish import BmcErrorKind

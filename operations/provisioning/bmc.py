@@ -1,4 +1,4 @@
-"""A machine's BMC: the machine's identity, its power, and what it boots from next."""
+"""A machine's BMC: the machine's identity, its power, what it draws, and what it boots from next."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from operations.provisioning import power
 from operations.provisioning.machines import normal_mac
 from operations.provisioning.redfish import ROOT, BmcError, BmcErrorKind, Document, Redfish
 
@@ -50,6 +51,10 @@ class Bmc:
     def is_on(self) -> bool | None:
         """Whether it is on; None while that changes: PoweringOn, PoweringOff."""
         return {"On": True, "Off": False}.get(str(self._system().get("PowerState")))
+
+    def watts(self) -> int:
+        """Return what the machine draws now. Raises BmcError if the BMC does not say."""
+        return power.watts(self._redfish, self._path, self._system())
 
     def turn(self, *, on: bool) -> None:
         """Turn it on, or off without a clean shutdown. Returns before it is done, which takes some seconds."""

@@ -11,18 +11,17 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from clients.timeouts import CONNECT_S
 from cluster.waiting import join_all, poll
 from operations.provisioning.bmc import Bmc, BootTarget
+from operations.provisioning.connecting import Connect
 from operations.provisioning.journal import InstallJournal, InstallStage
 from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError, BmcErrorKind
 from operations.provisioning.reports import Reports, report_of
 
-Connect = Callable[[SiteMachine], AbstractContextManager[Bmc]]
 HostKey = Callable[[SiteMachine], str]
 """Returns the host key that responds at a machine's address, "" if none does yet."""
 Watch = Callable[[SiteMachine, InstallStage, str], None]

@@ -17,7 +17,8 @@ from clients.waiting import Report, wait_until
 from cluster.errors import FailedError, TimedOutError
 from operations.drain import Pause
 from operations.provisioning.bmc import Bmc
-from operations.provisioning.install import Connect, Waits
+from operations.provisioning.connecting import Connect
+from operations.provisioning.install import Waits
 from operations.provisioning.machines import SiteMachine
 from operations.provisioning.redfish import BmcError
 

@@ -12,7 +12,8 @@ from cluster.spec import Cluster
 from operations import configure
 from operations.machines import KNOWN_HOSTS, InstallSettings, MachinesError, install, plan, whole
 from operations.machines_journal import shared
-from operations.provisioning.install import Connect, Waits
+from operations.provisioning.connecting import Connect
+from operations.provisioning.install import Waits
 from operations.provisioning.journal import InstallStage
 from operations.provisioning.machines import SiteMachine
 from operations.repair.actuators import HandsError
