@@ -178,6 +178,9 @@ MEANING: dict[str, str] = {
     "MET-002": "A key is given where the name of a secret is expected. The message never repeats it.",
     "MET-003": "metering can't work: without tenancy nobody runs controllers, and in a cloud a pod has no login for the bucket "
     "without metering.key.",
+    "MET-004": "The ledger can't count the day that has not ended so often, or so seldom.",
+    "MET-005": "What the ledger should know of energy can't be: watts of machines in the region, or idle ones above busy ones, a price "
+    "of a kWh that isn't above 0, or a BMC's login for pods that may do more than read.",
     "PRV-001": "An address that installers fetch from isn't plain http:// or https://, or contains a user or password.",
     "PRV-002": "A machine of a provisioned site has no MAC, which identifies it when it boots, or no BMC although the "
     "site has provisioning.bmc.",

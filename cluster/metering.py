@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import model_validator
 
 from cluster.model import Model
-from cluster.quantities import Name, refuse
+from cluster.quantities import DurationMs, Name, refuse
 from cluster.references import reference_or
 
 
@@ -31,6 +31,8 @@ class Metering(Model):
     key: BucketKey | None = None
     """Reference to a key with which the controller reads and writes objects below ledger/ in the cluster's bucket of records.
     A lab has its own; every cloud needs one."""
+    running_every: DurationMs = 60 * 60_000
+    """How often the day that has not ended is counted, for `bill --today`: 1m to 1d. A count of 7,500 nodes takes half a minute."""
 
 
 def secret_names(metering: Metering | None) -> tuple[str, ...]:

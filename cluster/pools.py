@@ -129,6 +129,12 @@ class Pool(Model):
     price_hour: float | None = None
     """US dollars that one of the pool's machines at a site costs you in an hour, such as 21.5, for the ledger. Default: unknown,
     and `bill` says so. Pools in the region: autoscaler.prices."""
+    watts_idle: int | None = Field(default=None, ge=1, le=1_000_000)
+    """Watts that one of the pool's machines at a site draws when no pod requests it, for the ledger's estimate of energy. Default:
+    no estimate."""
+    watts_busy: int | None = Field(default=None, ge=1, le=1_000_000)
+    """The same when pods request all of it: of its GPUs, or of its CPUs if it has none. Readings of its BMC count instead, where
+    there are some (`provisioning.bmc.reader`)."""
     labels: dict[str, str] = Field(default={})
     """Node labels, for example openai.org/location: onprem-sjc1."""
     taints: tuple[Taint, ...] = Field(default=(), strict=False)

@@ -115,6 +115,9 @@ class Bmcs(Model):
 
     credentials: BmcCredentials
     """Reference to the secret with user and password."""
+    reader: BmcCredentials | None = None
+    """Reference to the secret with another user and password, of Redfish's role ReadOnly, with which the ledger's controller reads the
+    power of machines. Default: it reads none."""
     ca: KeyPath | None = None
     """File next to cluster.yaml with the CA (PEM) that signed the BMCs' certificates, which must contain their addresses."""
     pins: KeyPath | None = None
@@ -169,6 +172,12 @@ class Provisioning(Model):
     machine that it runs on. Default: it doesn't, and you maintain known_hosts yourself."""
     bmc: Bmcs | None = None
     """Access to BMCs. Default: machines are powered on and booted by hand."""
+
+
+def reader_secrets(sites: dict[str, Any]) -> dict[str, str]:
+    """Return site -> the secret with the login that reads its machines' power, for those that have one."""
+    bmcs = {name: site.provisioning.bmc for name, site in sites.items() if site.provisioning and site.provisioning.bmc}
+    return {name: own.reader.secret for name, own in bmcs.items() if own.reader}
 
 
 def bmc_secrets(sites: dict[str, Any]) -> tuple[str, ...]:

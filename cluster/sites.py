@@ -139,6 +139,9 @@ class Site(Model):
     """Storage on disks of the site's machines. Default: none."""
     provisioning: Provisioning | None = None
     """How bare machines of the site are installed. Default: they are already installed."""
+    price_kwh: float | None = None
+    """US dollars of a kilowatt-hour at the site, such as 0.14, for the ledger. Default: unknown, so energy has no price. It is shown
+    apart: a pool's price_hour may contain it."""
     registries: Registries | None = None
     """Mirrors from which the site's machines pull images. Default: `artefacts.registry`, or the registries themselves."""
     ssh: SiteSsh = SiteSsh()

@@ -58,6 +58,9 @@ def named(spec: ClusterSpec) -> Iterator[str]:
     for site in spec.sites.values():
         if site.registries and site.registries.ca:
             yield site.registries.ca
+        bmcs = site.provisioning.bmc if site.provisioning else None
+        if bmcs and bmcs.reader:
+            yield from filter(None, (bmcs.ca, bmcs.pins))
     if spec.tenancy:
         directory = spec.tenancy.directory
         if directory.file:

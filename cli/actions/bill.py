@@ -26,6 +26,7 @@ from controllers.bookkeeping.store import LedgerStore
 from controllers.metering import bill as bills
 from controllers.metering import spans
 from controllers.metering.bill import Ledgers
+from controllers.metering.day import Day
 from controllers.metering.spans import Span
 from controllers.tenancy.directory.names import slug
 from operations import stack
@@ -50,9 +51,12 @@ def span_of(first: date, last: date, zone: tzinfo, name: str) -> Span:
         raise typer.BadParameter(f"--zone: {error}") from None
 
 
-def bill(named: Mapping[str, Cluster], span: Span, team: str, form: Form) -> None:
-    """Print the bill and exit. named: clusters by their names on the command line; all clusters if empty."""
-    ledgers, silent = _ledgers(named, lambda cluster, store: _read(cluster, store, span))
+def bill(named: Mapping[str, Cluster], span: Span, team: str, form: Form, *, today: bool = False) -> None:
+    """Print the bill and exit. named: clusters by their names on the command line; all clusters if empty.
+
+    today: also of a day that has not ended.
+    """
+    ledgers, silent = _ledgers(named, lambda cluster, store: _read(cluster, store, span, today=today))
     made = bills.bill(span, ledgers, slug(team), silent)
     if form.as_json:
         print_json(made.to_json())
@@ -69,9 +73,9 @@ def bill(named: Mapping[str, Cluster], span: Span, team: str, form: Form) -> Non
     raise typer.Exit(exits.FAILED if made.troubles or not made.clusters else exits.DONE)
 
 
-def verify(named: Mapping[str, Cluster], span: Span, *, as_json: bool) -> None:
-    """Count every day again, compare with what is kept, print the result and exit."""
-    results, silent = _ledgers(named, lambda cluster, store: _compare(cluster, store, span))
+def verify(named: Mapping[str, Cluster], span: Span, *, as_json: bool, today: bool = False) -> None:
+    """Count every day again, compare with what is kept, print the result and exit. today: see `bill`."""
+    results, silent = _ledgers(named, lambda cluster, store: _compare(cluster, store, span, today=today))
     rows = [row for result in results for row in result]
     good = bool(rows) and not silent and all(same for *_, same in rows)
     if as_json:
@@ -86,24 +90,31 @@ def verify(named: Mapping[str, Cluster], span: Span, *, as_json: bool) -> None:
     raise typer.Exit(exits.DONE if good else exits.FAILED)
 
 
-def _read(cluster: Cluster, store: LedgerStore, span: Span) -> Ledgers:
+def _read(cluster: Cluster, store: LedgerStore, span: Span, *, today: bool) -> Ledgers:
     dates = tuple(span.utc_days())
-    days = store.days(dates)
+    days = _days(store, dates, today=today)
     return Ledgers(cluster.name, days, tuple(day for day in dates if day not in days))
 
 
-def _compare(cluster: Cluster, store: LedgerStore, span: Span) -> list[tuple[str, str, bool | None]]:
+def _compare(cluster: Cluster, store: LedgerStore, span: Span, *, today: bool) -> list[tuple[str, str, bool | None]]:
     """Return (cluster, day, whether it has the same bytes again); None for a day without an object."""
     dates = tuple(span.utc_days())
-    kept = store.days(dates)
+    kept = _days(store, dates, today=today)
     rows: list[tuple[str, str, bool | None]] = []
     for day in dates:
         if day not in kept:
             rows.append((cluster.name, day.isoformat(), None))
             continue
-        again = store.rebuild(cluster.name, day, kept[day].until, int(kept[day].document["revision"]))
+        again = store.again(kept[day])
         rows.append((cluster.name, day.isoformat(), again.to_bytes() == kept[day].to_bytes()))
     return rows
+
+
+def _days(store: LedgerStore, dates: tuple[date, ...], *, today: bool) -> dict[date, Day]:
+    """Return the object of each day that has one. today: also the last one from before its end, of a day without another."""
+    days = store.days(dates)
+    running = {day: store.running(day) for day in dates if today and day not in days}
+    return days | {day: made for day, made in running.items() if made}
 
 
 def _ledgers(named: Mapping[str, Cluster], read: Callable[[Cluster, LedgerStore], T]) -> tuple[list[T], dict[str, str]]:

@@ -16,7 +16,7 @@ from cli.views.status import print_status
 from cluster.errors import NotConfirmedError, RefusedError
 from cluster.fields import did_you_mean
 from cluster.metering import secret_names as of_ledger
-from cluster.provisioning import bmc_secrets
+from cluster.provisioning import bmc_secrets, reader_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
@@ -134,6 +134,7 @@ def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
     """Read a secret from standard input, without echo on a terminal, and store it."""
     users = dict.fromkeys(secret_names(cluster.spec), "up")
     users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines install")
+    users |= dict.fromkeys(reader_secrets(cluster.spec.sites).values(), "controllers apply")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
     users |= dict.fromkeys(of_ledger(cluster.spec.metering), "controllers apply")
     if name not in users:

@@ -17,10 +17,12 @@ from cluster.controllers import home
 from cluster.fields import unknown
 from cluster.load import find_cluster
 from cluster.project import ROOT
+from cluster.provisioning import reader_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names
 from controllers.apply import Controllers
 from controllers.bookkeeping.bucket import delivered
+from controllers.bookkeeping.power import logins
 from controllers.gather import files_of, image_of
 from controllers.image import build, push, refuse
 from controllers.kinds import KINDS, ControllerKind, needed_kinds
@@ -135,10 +137,11 @@ class _Work:
         return Desired(chosen, files, settings, kinds, pool, taints, secrets, bucket)
 
     def _bucket(self) -> Mapping[str, str]:
-        """Return the ledger's bucket with its key, as pods get it."""
+        """Return the ledger's bucket with its key, and the logins that read machines' power, as pods get them."""
         ledger = self.cluster.spec.metering
         key = stack.secret_of(self.cluster, ledger.key.secret) if ledger and ledger.key else ""
-        return delivered(self.access, key)
+        readers = logins(reader_secrets(self.cluster.spec.sites), lambda name: stack.secret_of(self.cluster, name))
+        return {**delivered(self.access, key), **readers}
 
 
 def _kinds(only: tuple[str, ...]) -> tuple[ControllerKind, ...]:

@@ -9,6 +9,7 @@ from cli import exits
 from cli.actions.clusters import run_up
 from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
+from controllers.bookkeeping.proof import PROOFS as OTHERS
 from operations import lab, stack
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, ProofResult
@@ -19,7 +20,7 @@ _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run: bool, as_json: bool) -> None:
     """Run proofs and print each as it ends. Exit 1 unless one was proved and none failed."""
-    selected = chosen(only)
+    selected = chosen(only, OTHERS)
     if list_only:
         _list(selected, as_json)
         return

@@ -21,6 +21,7 @@ from cli.specs import checked
     ("bill --month 2026-11 --csv", "for a spreadsheet"),
     ("bill --from 2026-11-01 --html bill.html", "a page"),
     ("bill jaguar --zone Europe/Berlin", "days of another time zone"),
+    ("bill jaguar --today", "the day that has not ended, so far"),
     ("bill jaguar --verify", "count again, and compare"),
 )
 def bill(
@@ -32,6 +33,7 @@ def bill(
     ] = None,
     from_: Annotated[str | None, typer.Option("--from", metavar="DATE", help="The first day.")] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="DATE", help="The last day. Default: yesterday.")] = None,
+    today: Annotated[bool, typer.Option("--today", help="The day that has not ended, as it was counted last.")] = False,
     zone: Annotated[str, typer.Option("--zone", metavar="ZONE", help="Time zone of the days.")] = "UTC",
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV on standard output.")] = False,
     html: Annotated[
@@ -56,15 +58,15 @@ def bill(
     """
     if as_csv + as_json + (html is not None) > 1:
         raise typer.BadParameter("--csv, --json and --html are three forms of one bill: give one of them")
-    days = _days(_zone(zone), day, month, from_, to)
+    days = _days(_zone(zone), day, month, from_, to, today=today)
     loaded = {name: checked(name) for name in clusters or ()}
     from cli.actions import bill as action
 
     form = action.Form(as_csv=as_csv, html=html, as_json=as_json)
     if verify:
-        action.verify(loaded, action.span_of(*days, _zone(zone), zone), as_json=as_json)
+        action.verify(loaded, action.span_of(*days, _zone(zone), zone), as_json=as_json, today=today)
     else:
-        action.bill(loaded, action.span_of(*days, _zone(zone), zone), team, form)
+        action.bill(loaded, action.span_of(*days, _zone(zone), zone), team, form, today=today)
 
 
 def _today(zone: tzinfo) -> date:
@@ -82,11 +84,15 @@ def _zone(name: str) -> tzinfo:
         ) from None
 
 
-def _days(zone: tzinfo, day: str | None, month: str | None, from_: str | None, to: str | None) -> tuple[date, date]:
-    """Return the first and the last day. Only days that are over have a bill."""
+def _days(
+    zone: tzinfo, day: str | None, month: str | None, from_: str | None, to: str | None, *, today: bool
+) -> tuple[date, date]:
+    """Return the first and the last day. Only days that are over have a bill, but for today's so far."""
     yesterday = _today(zone) - timedelta(days=1)
-    if sum(each is not None for each in (day, month, from_ or to)) > 1:
-        raise typer.BadParameter("--day, --month, and --from with --to exclude each other")
+    if today + sum(each is not None for each in (day, month, from_ or to)) > 1:
+        raise typer.BadParameter("--day, --month, --today, and --from with --to exclude each other")
+    if today:
+        return yesterday + timedelta(days=1), yesterday + timedelta(days=1)
     if to and not from_:
         raise typer.BadParameter("--to needs --from, the first day")
     if month:
@@ -98,7 +104,7 @@ def _days(zone: tzinfo, day: str | None, month: str | None, from_: str | None, t
         first = last = _date("--day", day) if day else yesterday
     if last > yesterday:
         raise typer.BadParameter(
-            f"{last.isoformat()} is not over yet; the last day with a bill is {yesterday.isoformat()}"
+            f"{last.isoformat()} is not over yet; the last day with a bill is {yesterday.isoformat()}; --today has what is known so far"
         )
     if last < first:
         raise typer.BadParameter(f"{last.isoformat()} is before {first.isoformat()}")

@@ -88,6 +88,7 @@ def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
         Role.METADATA: ("Metadata service", "user data, identity"),
         Role.CLOUD_API: ("API of the cloud", "volumes"),
         Role.FILE_STORE: ("Shared file system", "NFS"),
+        Role.BMC: ("BMCs", "power of machines"),
         Role.BUCKETS: ("Object storage", "backups of etcd"),
         Role.ARTEFACT_MIRROR: ("Artefact source", source.mirror or "upstream download sites"),
         Role.REGISTRY: ("Image registry", source.registry or "upstream registries"),

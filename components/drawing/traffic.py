@@ -14,6 +14,7 @@ SERVICES = (
     Role.METADATA,
     Role.CLOUD_API,
     Role.FILE_STORE,
+    Role.BMC,
     Role.BUCKETS,
     Role.ARTEFACT_MIRROR,
     Role.RESOLVER,

@@ -39,6 +39,8 @@ class Role(StrEnum):
     CLOUD_API = "API of the cloud"
     """Creates and attaches volumes, and identifies machines that join."""
     FILE_STORE = "shared file system"
+    BMC = "BMC of a machine at a site"
+    """Its management controller, which has an address of its own."""
     BUCKETS = "object storage"
     """Has the backups of etcds and the audit logs."""
     ARTEFACT_MIRROR = "artefact mirror"

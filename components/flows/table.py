@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cluster.artefacts import ArtefactSource
 from cluster.controllers import home
 from cluster.network import NODE_PORTS, FlannelBackend
+from cluster.provisioning import reader_secrets
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
 from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
@@ -34,6 +35,7 @@ Reference")."""
 
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
 LEDGER = "The controller that keeps the ledger writes its journal and its days."
+POWER = "The controller that keeps the ledger reads the power of machines from their BMCs."
 AUDIT_LOGS = "API servers upload their audit logs, so that the logs outlive the hosts."
 ATTESTED = "API servers ask the cloud whether a host that joins in the region belongs to the cluster."
 PORTS_OF_SERVICES = "Ports of Services on workers, which kube-proxy leads to pods."
@@ -65,6 +67,7 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | No
         *_for_backups(cluster, hosts, buckets),
         *_tcp([Role.API_SERVER], Role.BUCKETS, [_port(buckets)], AUDIT_LOGS),
         *_tcp(_home_of_the_ledger(cluster), Role.BUCKETS, [_port(buckets)], LEDGER),
+        *_to_bmcs(cluster),
         *_tcp([Role.API_SERVER] * (spec.cloud_workers and not cluster.is_lab), Role.CLOUD_API, [HTTPS], ATTESTED),
         *_to_the_outside(spec, machines, workers, source),
     )
@@ -203,6 +206,16 @@ def _home_of_the_ledger(cluster: Cluster) -> Iterator[Role]:
     pool = home(cluster) if cluster.spec.metering else None
     if pool:
         yield Role.WORKER_AT_SITE if cluster.spec.pools[pool].site else Role.WORKER_IN_REGION
+
+
+def _to_bmcs(cluster: Cluster) -> Iterator[Flow]:
+    """Yield the flow to BMCs whose power is read. `check` demands that the controllers run at a site."""
+    readers = reader_secrets(cluster.spec.sites)
+    bmcs = [site.provisioning.bmc for name, site in cluster.spec.sites.items() if name in readers and site.provisioning]
+    ports = sorted({own.port for own in bmcs if own})
+    homes = [role for role in _home_of_the_ledger(cluster) if role is Role.WORKER_AT_SITE]
+    if ports:
+        yield from _tcp(homes, Role.BMC, ports, POWER)
 
 
 def _to_registries(spec: ClusterSpec, workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPMethod
 from typing import Any, Protocol
@@ -23,13 +23,16 @@ from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from controllers.bookkeeping.clock import LedgerClock
 from controllers.bookkeeping.parquet import to_parquet
+from controllers.bookkeeping.power import Power, Reading, machines_of
 from controllers.bookkeeping.store import LedgerStore, OtherWriterError
 from controllers.metering import day as days
 from controllers.metering.day import Day
-from controllers.metering.facts import Subject
+from controllers.metering.declared import energies_of, prices_of
+from controllers.metering.facts import Entry, PowerFact, Subject
 from controllers.metering.journal import DAY_S, Segment
 from controllers.metering.known import Book, down
-from controllers.metering.observe import Look, Observer, prices_of
+from controllers.metering.ledger import HOUR_S
+from controllers.metering.observe import Look, Observer
 from controllers.tenancy.sync.run import ApiAccess
 
 KINDS = {
@@ -54,21 +57,30 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Kept:
-    """The result of a round. days: that were written. incomplete: why the last day that was counted does not close."""
+    """The result of a round. days: that were written. incomplete: why the last day that was counted does not close.
+
+    running: the day that has not ended, if it was written.
+    """
 
     segments: int
     days: tuple[Day, ...]
     incomplete: tuple[str, ...]
     sizes: dict[str, int] = field(default_factory=dict)
+    running: Day | None = None
 
 
 class Bookkeeper:
-    """Keeps the ledger of one cluster. store: where; it may be replaced by another way to the same objects."""
+    """Keeps the ledger of one cluster.
+
+    store: where; it may be replaced by another way to the same objects. power: the readings of machines' power, None if there are none;
+    it may be replaced, too.
+    """
 
     def __init__(
         self, access: ApiAccess, store: LedgerStore, settings: Tenancy, clock: LedgerClock | None = None
     ) -> None:
         self._api, self.store, self._settings = access.api(), store, settings
+        self.power: Power | None = None
         self._clock = clock or LedgerClock()
         self._book: Book | None = None
         self._watching: dict[str, Watching] = {}
@@ -76,6 +88,7 @@ class Bookkeeper:
         self._end = self._whole_at = self._begin = 0
         self._counted: set[tuple[date, int]] = set()
         self._incomplete: tuple[str, ...] = ()
+        self._running: tuple[date, int] | None = None
 
     def once(self, cluster: Cluster, progress: Progress = lambda: None) -> Kept:
         """Run a round. Errors: raises those of the API and of the store; the next round goes on."""
@@ -87,8 +100,10 @@ class Bookkeeper:
             self._end = segment.end
         written = self._write(progress)
         counted = self._count(cluster, progress)
+        running = None if counted else self._count_running(cluster, progress)
         known = [fact for _, fact in self._book.known.values()] if self._book else []
-        return Kept(written, counted, self._incomplete, self._sizes() | {"hosts that are down": down(known)})
+        sizes = self._sizes() | {"hosts that are down": down(known)}
+        return Kept(written, counted, self._incomplete, sizes, running)
 
     def _recover(self, now: int, progress: Progress) -> None:
         """Go on from the journal, if it has an end from which that is possible."""
@@ -121,7 +136,9 @@ class Bookkeeper:
             for kind, watching in self._watching.items():
                 reading.everything(KINDS[kind], watching.everything())
         reading.machines(cluster)
-        self._book.prices(prices_of(cluster), at)
+        reading.power(self.power.turn(machines_of(cluster)) if self.power else ())
+        self._book.declared(Subject.PRICE, prices_of(cluster), at)
+        self._book.declared(Subject.ENERGY, energies_of(cluster), at)
         whole = start == at or at - self._whole_at >= WHOLE_S or at // DAY_S != self._whole_at // DAY_S
         self._whole_at = at if whole else self._whole_at
         versions = {kind: watching.version for kind, watching in self._watching.items()}
@@ -187,9 +204,25 @@ class Bookkeeper:
         log.info("counted %s%s", made.name, f", revision {revision + 1}" if revision else "")
         return made
 
+    def _count_running(self, cluster: Cluster, progress: Progress) -> Day | None:
+        """Count the day that has not ended, and write it, if it is time."""
+        day = datetime.fromtimestamp(self._end, UTC).date()
+        start = days.bounds(day)[0]
+        if self._running is None or self._running[0] != day:
+            self._running = day, max(start, self._begin, self.store.running_end(day))
+        every_s = cluster.spec.metering.running_every // 1000 if cluster.spec.metering else HOUR_S
+        if not self._begin or (self._end - start) // every_s <= (self._running[1] - start) // every_s:
+            return None
+        made = self.store.rebuild(cluster.name, day, self._end, is_running=True)
+        self.store.keep_running(made)
+        self._running = day, self._end
+        progress()
+        return made
+
     def _sizes(self) -> dict[str, int]:
         subjects = [subject for subject, _ in self._book.known] if self._book else []
-        return {name: subjects.count(subject) for name, subject in (("hosts", Subject.HOST), ("pods", Subject.POD))}
+        sizes = {name: subjects.count(subject) for name, subject in (("hosts", Subject.HOST), ("pods", Subject.POD))}
+        return sizes | ({"BMCs that do not say their power": self.power.silent} if self.power else {})
 
 
 @dataclass
@@ -226,6 +259,14 @@ class _Reading:
         for name in self.observer.removed(known):
             self.book.gone(Subject.HOST, name, self.look.at)
 
+    def power(self, readings: Iterable[Reading]) -> None:
+        """Take over what machines drew."""
+        hosts = self.book.hosts()
+        for each in readings:
+            if each.watts is not None and each.name in hosts:
+                since = min(max(self.look.at - round(each.age_s), self.look.floor), self.look.at)
+                self.book.add([Entry(since, Subject.POWER, each.name, PowerFact(each.watts))])
+
     def _thing(self, subject: Subject, thing: dict[str, Any], *, gone: bool = False) -> str:
         """Read one object. Anybody may create an unreadable one, which must not keep the others from being counted."""
         metadata = thing["metadata"]
@@ -247,6 +288,8 @@ class _Reading:
             self.book.gone(subject, id, self.look.at)
         elif subject is Subject.HOST:
             self.book.add(self.observer.host(thing, self._renewal(id, thing), before, self.look))
+            # After the host itself, which counts also if nobody can read its counters.
+            self.book.add(self.observer.traffic(thing, self.book.before(Subject.COUNTERS, id), self.look))
         elif subject is Subject.SPACE:
             self.book.add(self.observer.space(thing, before, self.look))
         else:

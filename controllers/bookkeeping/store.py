@@ -78,13 +78,26 @@ class LedgerStore:
                 return min(ends)
         return moment
 
-    def rebuild(self, cluster: str, day: date, until: int, revision: int = 1) -> Day:
-        """Count a day from the journal as it was at `until`. The same arguments give the same bytes."""
+    def end(self, now: int) -> int:
+        """Return the end of the newest segment, 0 if there is none."""
+        for back in range(-1, BACK_DAYS + 1):
+            if keys := self._segments_of(now - back * DAY_S):
+                return journal.end_of(keys[-1])
+        return 0
+
+    def rebuild(self, cluster: str, day: date, until: int, revision: int = 1, *, is_running: bool = False) -> Day:
+        """Count a day from the journal as it was at `until`. The same arguments give the same bytes. is_running: see `days.make`."""
         digest = days.Digest(until)
         history = History()
         for segment in digest.of(self.segments(days.bounds(day)[0], until)):
             history.add(segment)
-        return days.make(cluster, day, history, digest.made, revision)
+        return days.make(cluster, day, history, digest.made, revision, is_running=is_running)
+
+    def again(self, day: Day) -> Day:
+        """Count a day again, as it was counted."""
+        document = day.document
+        of = str(document["cluster"]), date.fromisoformat(day.name), day.until, int(document["revision"])
+        return self.rebuild(*of, is_running=day.is_running)
 
     def day_keys(self) -> list[str]:
         """Return the keys of all days."""
@@ -101,6 +114,26 @@ class LedgerStore:
         there = [(day, days.key_of(day, revisions[day.isoformat()])) for day in dates if day.isoformat() in revisions]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return dict(zip((day for day, _ in there), pool.map(self._day, (key for _, key in there)), strict=True))
+
+    def running(self, day: date) -> Day | None:
+        """Return the newest object of a day from before its end, None if there is none."""
+        keys = self._running_keys(day)
+        return self._day(keys[-1]) if keys else None
+
+    def newest_running(self) -> Day | None:
+        """Return the newest object of any day from before its end, unless that day has been counted as a whole; None if there is none."""
+        keys = [key for key in self._records.keys(f"{days.RUNNING}/") if key.endswith(".json")]
+        newest = self._day(keys[-1]) if keys else None
+        return None if newest is None or newest.name in days.newest(self.day_keys()) else newest
+
+    def running_end(self, day: date) -> int:
+        """Return up to when a day was counted before its end, 0 if it was not."""
+        keys = self._running_keys(day)
+        return journal.end_of(keys[-1]) if keys else 0
+
+    def keep_running(self, day: Day) -> None:
+        """Write the object of a day that has not ended. Raises OtherWriterError."""
+        self._create(days.running_key(date.fromisoformat(day.name), day.until), day.to_bytes())
 
     def keep(self, day: Day, table: bytes) -> None:
         """Write a day: first the table as Parquet, then the JSON, which makes it count. Raises OtherWriterError."""
@@ -119,6 +152,9 @@ class LedgerStore:
                 raise OtherWriterError(
                     f"{self._records.where} has another {key} already: does another cluster of this name use the bucket?"
                 ) from None
+
+    def _running_keys(self, day: date) -> list[str]:
+        return [key for key in self._records.keys(f"{days.running_folder(day)}/") if key.endswith(".json")]
 
     def _segments_of(self, moment: int) -> list[str]:
         return [key for key in self._records.keys(f"{journal.folder(moment)}/") if key.endswith(".json")]

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
-from controllers.metering.day import Day
-from controllers.metering.facts import Use
+from controllers.metering.day import COLUMNS, Day
+from controllers.metering.energy import UJ_PER_KWH
+from controllers.metering.facts import EnergySource, Use
 from controllers.metering.ledger import HOUR_S, MICRO, Key
 from controllers.metering.spans import Span
 
 WASTES = 3
 IDLE = (Use.HELD, Use.FREE)
-_NAMES = ("host_us", "gpus", "cpu", "memory", "storage", "unpriced_us", "cost_micro")
+_NAMES = COLUMNS[len(Key._fields) :]
 
 
 class Sums(NamedTuple):
-    """Hours, and dollars for the time with a price. unpriced_hours: of hosts, without one."""
+    """Hours, and dollars for the time with a price. unpriced_hours: of hosts, without one.
+
+    kwh: energy, estimated_kwh of which are an estimate. unmetered_hours: of hosts, without either. energy_dollars: for energy with a
+    price, which are no part of the dollars.
+    """
 
     host_hours: float = 0.0
     gpu_hours: float = 0.0
@@ -28,12 +33,20 @@ class Sums(NamedTuple):
     storage_gib_hours: float = 0.0
     unpriced_hours: float = 0.0
     dollars: float = 0.0
+    kwh: float = 0.0
+    estimated_kwh: float = 0.0
+    unmetered_hours: float = 0.0
+    energy_dollars: float = 0.0
 
     def to_json(self) -> dict[str, float]:
         return {name: round(value, 6) for name, value in self._asdict().items()}
 
 
-_UNITS = (MICRO * HOUR_S, HOUR_S, 1000 * HOUR_S, 1024 * HOUR_S, 1024 * HOUR_S, MICRO * HOUR_S, MICRO)
+_HOST_HOUR = MICRO * HOUR_S
+_UNITS = (
+    *(_HOST_HOUR, HOUR_S, 1000 * HOUR_S, 1024 * HOUR_S, 1024 * HOUR_S, _HOST_HOUR, MICRO),
+    *(UJ_PER_KWH, UJ_PER_KWH, _HOST_HOUR, MICRO),
+)
 
 
 class Line(NamedTuple):
@@ -45,6 +58,17 @@ class Line(NamedTuple):
     user: str
     pool: str
     use: Use
+
+
+class TrafficLine(NamedTuple):
+    """What bytes of a bill are added up by. namespace: "" for pods that their node did not know. kind: where the other end was."""
+
+    cluster: str
+    team: str
+    namespace: str
+    user: str
+    direction: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -75,7 +99,11 @@ class Ledgers:
 
 @dataclass
 class Bill:
-    """A bill. troubles: what is missing in it, a sentence each. without_price: pools, as cluster/pool."""
+    """A bill. troubles: what is missing in it, a sentence each. without_price: pools, as cluster/pool.
+
+    running: days that are not closed yet, a sentence each that says what was counted. without_energy: pools, as cluster/pool, whose
+    energy nobody knows, and why. traffic: bytes; empty if no node of the clusters publishes counters.
+    """
 
     span: Span
     clusters: tuple[str, ...]
@@ -83,6 +111,9 @@ class Bill:
     troubles: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     without_price: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    without_energy: Mapping[str, EnergySource] = field(default_factory=dict)
+    traffic: dict[TrafficLine, int] = field(default_factory=dict)
     _lines: dict[Line, list[int]] = field(default_factory=dict)
 
     def lines(self) -> Iterator[tuple[Line, Sums]]:
@@ -134,15 +165,18 @@ class Bill:
             "clusters": list(self.clusters),
             "team": self.team,
             "complete": not self.troubles,
+            "running": list(self.running),
             "troubles": list(self.troubles),
             "notices": list(self.notices),
             "without_price": list(self.without_price),
+            "without_energy": {pool: source.value for pool, source in self.without_energy.items()},
             "currency": "USD",
             "total": self.total().to_json(),
             "shares": {use.value: round(share, 6) for use, share in self.shares().items()},
             "idle_share": round(self.idle_share, 6),
             "wastes": [{"what": waste.words, **waste.sums.to_json()} for waste in self.wastes()],
             "lines": [{**line._asdict(), "use": line.use.value, **sums.to_json()} for line, sums in self.lines()],
+            "traffic": [_traffic_json(line, amount) for line, amount in sorted(self.traffic.items())],
         }
 
 
@@ -150,16 +184,21 @@ def bill(span: Span, ledgers: Iterable[Ledgers], team: str = "", silent: Mapping
     """Add up. team: only this one's lines, "" for all. silent: cluster -> why its ledger can't be read."""
     known = tuple(ledgers)
     troubles = [f"{name}: {why}" for name, why in sorted((silent or {}).items())]
-    notices, unpriced = [], set[str]()
+    notices, unpriced, running = list[str](), set[str](), list[str]()
+    silenced: dict[str, EnergySource] = {}
     made = Bill(span, tuple(each.cluster for each in known), team)
     for each in known:
         troubles += [f"{each.cluster}: {days_words(each.absent)} no object in the ledger"] if each.absent else []
         for day in each.days.values():
-            troubles += [f"{each.cluster}, {day.name}: {why}" for why in day.missing]
-            notices += [f"{each.cluster}, {day.name}: {what}" for what in day.document["notices"]]
+            troubles += [f"{each.cluster}, {day.name}: {why}" for why in day.all_missing]
+            notices += [f"{each.cluster}, {day.name}: {what}" for what in day.notices]
             unpriced |= {f"{each.cluster}/{pool}" for pool in day.document["without_price"]}
+            silenced |= {f"{each.cluster}/{pool}": source for pool, source in day.without_energy.items()}
+            running += [f"{each.cluster}, {_counted(day)}"] if day.is_running else []
             _add(made, each.cluster, day)
+            _add_traffic(made, each.cluster, day)
     made.troubles, made.notices, made.without_price = tuple(troubles), tuple(notices), tuple(sorted(unpriced))
+    made.running, made.without_energy = tuple(running), dict(sorted(silenced.items()))
     return made
 
 
@@ -176,12 +215,30 @@ def days_words(days: Iterable[date]) -> str:
     return f"{', '.join(words)} {'has' if len(listed) == 1 else 'have'}"
 
 
+def _counted(day: Day) -> str:
+    start, end = (f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}" for moment in day.span)
+    return f"{day.name} is not closed yet: counted from {start} to {end} UTC"
+
+
 def _add(made: Bill, cluster: str, day: Day) -> None:
     for key, amounts in day.rows():
         if made.span.start <= key.hour < made.span.end and made.team in ("", key.team):
             total = made._lines.setdefault(_line(cluster, key), [0] * len(_NAMES))
             for at, name in enumerate(_NAMES):
                 total[at] += amounts[name]
+
+
+def _add_traffic(made: Bill, cluster: str, day: Day) -> None:
+    for key, amount in day.traffic():
+        if made.span.start <= key.hour < made.span.end and made.team in ("", key.team):
+            line = TrafficLine(cluster, *key[1:])
+            made.traffic[line] = made.traffic.get(line, 0) + amount
+
+
+def _traffic_json(line: TrafficLine, amount: int) -> dict[str, Any]:
+    words = line._asdict()
+    kind = words.pop("kind")
+    return {**words, "class": kind, "bytes": amount}
 
 
 def _line(cluster: str, key: Key) -> Line:

@@ -10,23 +10,42 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from cluster import shared
-from controllers.metering.facts import PriceFact, Subject, Use
+from controllers.metering import energy, traffic_day
+from controllers.metering.facts import EnergySource, PriceFact, Subject, Use
 from controllers.metering.history import History, lives
 from controllers.metering.journal import DAY_S, Segment, canonical
 from controllers.metering.ledger import CLOSING, FIELDS, HOUR_S, MICRO, Amounts, Key, Ledger, count
+from controllers.metering.traffic_day import TrafficKey
 
 PREFIX = "ledger/days"
+RUNNING = "ledger/running"
+"""Of objects of days that have not ended."""
 LOOKS_S = (HOUR_S, HOUR_S + DAY_S)
 """How long after its end a day is counted, and counted again, for what was learnt late."""
 AGAIN_S = 2 * DAY_S
 """How long after its last look a day is looked at again by a process that has just started."""
 TOLERANCE = 1000
 """A day closes if at most one in so many parts of each capacity is missing."""
-COLUMNS = (*Key._fields, *(name for name in FIELDS if name != "cost"), "cost_micro")
-"""Of the rows. cost_micro: millionths of a dollar, for the time with a price."""
-_WORDS = {"host_us": "host", "gpus": "GPU", "cpu": "CPU", "memory": "memory", "storage": "storage"}
+_RENAMED = {
+    "cost": "cost_micro",
+    "energy": "energy_uj",
+    "estimated": "estimated_uj",
+    "energy_cost": "energy_cost_micro",
+}
+COLUMNS = (*Key._fields, *(_RENAMED.get(name, name) for name in FIELDS))
+"""Of the rows. cost_micro: millionths of a dollar, for the time with a price; energy_cost_micro: for energy with a price, apart.
+energy_uj: microjoules, estimated_uj of which are an estimate; unmetered_us: microseconds of hosts without either.
+"""
+_DIVIDED = {FIELDS.index("cost"): MICRO * HOUR_S, FIELDS.index("energy_cost"): energy.UJ_PER_KWH}
+_WORDS = {
+    "host_us": "host hours",
+    "gpus": "GPU hours",
+    "cpu": "CPU hours",
+    "memory": "memory hours",
+    "storage": "storage hours",
+    "energy": "kilowatt-hours",
+}
 _VERSION = 1
-_FULL_US = MICRO * HOUR_S
 
 
 @dataclass(frozen=True)
@@ -73,14 +92,46 @@ class Day:
         return bool(self.document["complete"])
 
     @property
+    def is_running(self) -> bool:
+        """Whether the day had not ended when it was counted."""
+        return bool(self.document.get("running"))
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Return the beginning and the end of what was counted, Unix time: the day, or the part of it that had passed."""
+        return int(self.document["start"]), int(self.document["end"])
+
+    @property
     def until(self) -> int:
         """Return up to when the journal was used."""
         return int(self.document["made"]["until"])
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Return what is missing, a sentence each."""
+        """Return what is missing of hosts' time, a sentence each."""
         return tuple(self.document["missing"])
+
+    @property
+    def all_missing(self) -> tuple[str, ...]:
+        """Return what is missing of hosts' time, of energy and of traffic, a sentence each."""
+        traffic = self.document["traffic"] or {"missing": ()}
+        of_energy, of_traffic = self.document["energy"]["missing"], traffic["missing"]
+        return (*self.missing, *(f"energy: {why}" for why in of_energy), *(f"traffic: {why}" for why in of_traffic))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return what is worth knowing, a sentence each."""
+        return (*self.document["notices"], *(self.document["traffic"] or {"notices": ()})["notices"])
+
+    def traffic(self) -> Iterator[tuple[TrafficKey, int]]:
+        """Yield bytes; nothing if no node publishes counters."""
+        for *words, amount in (self.document["traffic"] or {"rows": ()})["rows"]:
+            yield TrafficKey(*words), amount
+
+    @property
+    def without_energy(self) -> dict[str, EnergySource]:
+        """Return the pools whose energy nobody knows, and why."""
+        return {pool: EnergySource(source) for pool, source in self.document["energy"]["unknown"].items()}
 
     def rows(self) -> Iterator[tuple[Key, Mapping[str, int]]]:
         """Yield the rows: key, and amounts by the names in `COLUMNS`."""
@@ -93,9 +144,14 @@ class Day:
         return canonical(self.document)
 
 
-def make(cluster: str, day: date, history: History, made: Made, revision: int = 1) -> Day:
-    """Count a day of a history. revision: 1, or more if a former one was counted before all was known."""
+def make(cluster: str, day: date, history: History, made: Made, revision: int = 1, *, is_running: bool = False) -> Day:
+    """Count a day of a history. revision: 1, or more if a former one was counted before all was known.
+
+    is_running: count from the beginning of the day, or of the journal if that is later, to the end of the journal.
+    """
     start, end = bounds(day)
+    if is_running:
+        start, end = max(start, history.start), min(end, history.end)
     ledger = count(history, start, end)
     parts = ledger.sums()
     rows = [[*key, *_row(amounts)] for key, amounts in sorted(ledger.parts.items())]
@@ -105,6 +161,7 @@ def make(cluster: str, day: date, history: History, made: Made, revision: int = 
         "cluster": cluster,
         "day": day.isoformat(),
         "revision": revision,
+        "running": is_running,
         "start": start,
         "end": end,
         "made": {"until": made.until, "segments": made.segments, "sha256": made.sha256},
@@ -115,6 +172,8 @@ def make(cluster: str, day: date, history: History, made: Made, revision: int = 
         "not_counted": _closing(ledger.missing),
         "prices": _prices(history, start, end),
         "without_price": sorted(ledger.unpriced),
+        "energy": energy.document(ledger.lacking, history.steps[Subject.ENERGY], start, end),
+        "traffic": traffic_day.document(history, start, end, is_running=is_running),
         "notices": list(_notices(ledger)),
         "columns": list(COLUMNS),
         "rows": rows,
@@ -130,7 +189,7 @@ def read(data: bytes, key: str) -> Day:
         if tuple(document["columns"]) != COLUMNS:
             raise ValueError(f"its columns are {document['columns']}")
         day = Day(document)
-        bool(day.name and day.missing and day.complete and day.until)
+        _ = day.name, day.all_missing, day.complete, day.until, day.span, day.without_energy
         return day
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{key} is not a day of a ledger: {error}") from None
@@ -154,6 +213,16 @@ def bounds(day: date) -> tuple[int, int]:
 def key_of(day: date, revision: int, suffix: str = "json") -> str:
     """Return the key of a day's object."""
     return f"{PREFIX}/{day.isoformat()}.{revision}.{suffix}"
+
+
+def running_key(day: date, until: int) -> str:
+    """Return the key of the object of a day that has not ended. until: the end of what was counted."""
+    return f"{running_folder(day)}/{until:011d}.json"
+
+
+def running_folder(day: date) -> str:
+    """Return the folder of a day's objects from before its end."""
+    return f"{RUNNING}/{day.isoformat()}"
 
 
 def newest(keys: Iterable[str]) -> dict[str, int]:
@@ -184,8 +253,7 @@ def due(ended: int, keys: Iterable[str], first: int) -> Iterator[tuple[date, int
 
 
 def _row(amounts: list[int]) -> list[int]:
-    *closing, cost = amounts
-    return [*closing, cost // _FULL_US]
+    return [amount // _DIVIDED.get(at, 1) for at, amount in enumerate(amounts)]
 
 
 def _closing(amounts: Iterable[int]) -> dict[str, int]:
@@ -202,14 +270,14 @@ def _missing(ledger: Ledger, parts: Amounts) -> Iterator[str]:
     if any(gone * TOLERANCE > whole for _, whole, _, gone in lacking):
         worst, name = max((gone / whole, name) for name, whole, _, gone in lacking if whole)
         for gap in ledger.gaps:
-            yield f"{_clock(gap.start)} to {_clock(gap.end, ledger.end)}: {gap.why}"
-        yield f"{worst:.2%} of the {_WORDS[name]} hours are not counted; at most {1 / TOLERANCE:.1%} may be missing"
+            yield f"{_clock(gap.start)} to {_clock(gap.end, is_end=True)}: {gap.why}"
+        yield f"{worst:.2%} of the {_WORDS[name]} are not counted; at most {1 / TOLERANCE:.1%} may be missing"
     if not any(ledger.capacity):
         yield "no host was known"
 
 
-def _clock(moment: int, end: int = 0) -> str:
-    return "24:00" if moment == end else f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"
+def _clock(moment: int, *, is_end: bool = False) -> str:
+    return "24:00" if is_end and moment % DAY_S == 0 else f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"
 
 
 def _notices(ledger: Ledger) -> Iterator[str]:

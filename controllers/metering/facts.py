@@ -1,4 +1,4 @@
-"""Facts about hosts, pods, namespaces, volumes and prices, each true from a moment until the next one about the same thing.
+"""Facts about hosts, pods, namespaces, volumes, prices and power, each true from a moment until the next one about the same thing.
 
 Moments are Unix time in whole seconds. A fact holds in the half-open interval from its `since` to that of the next.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 
@@ -23,6 +24,12 @@ class Subject(StrEnum):
     """A persistent volume: its name."""
     PRICE = "price"
     """A pool of the spec: its name."""
+    ENERGY = "energy"
+    """What the spec declares of a pool's energy: the pool's name."""
+    POWER = "power"
+    """A reading of a machine's power: the name of its host."""
+    COUNTERS = "counters"
+    """A reading of a node's counters of bytes: its name."""
 
 
 class Use(StrEnum):
@@ -94,7 +101,54 @@ class PriceFact(NamedTuple):
     source: str = ""
 
 
-Fact = HostFact | PodFact | SpaceFact | VolumeFact | PriceFact
+class EnergySource(StrEnum):
+    """Where a pool's energy is known from."""
+
+    BMC = "bmc"
+    """Readings of its machines' BMCs, and the estimate where they lack, if watts are declared."""
+    DECLARED = "declared"
+    """An estimate from the watts that the spec declares."""
+    NONE = "none"
+    """The pool is at a site, and has neither."""
+    CLOUD = "cloud"
+    """The pool is in the region: no cloud says what its machines draw."""
+
+
+class EnergyFact(NamedTuple):
+    """Of a pool. idle, busy: declared watts of a machine, 0 for none. micro: price of a kWh in millionths of a dollar, None if unknown."""
+
+    source: EnergySource
+    idle: int = 0
+    busy: int = 0
+    micro: int | None = None
+
+
+class PowerFact(NamedTuple):
+    """What a machine drew when its BMC was read."""
+
+    watts: int
+
+
+DIRECTIONS = ("out", "in")
+"""Of bytes, as the pod sees it."""
+CLASSES = ("pod", "ceph", "region", "site", "internet")
+"""Of bytes: where the other end is."""
+WAYS = tuple((direction, kind) for direction in DIRECTIONS for kind in CLASSES)
+"""The order of a namespace's counters in the journal: new ones come last."""
+
+
+class CountersFact(NamedTuple):
+    """What a node's counters had reached. life: another one means that they began again at zero. resets: losses that it noticed.
+
+    counts: (namespace, bytes in the order of `WAYS`), sorted; "" for pods that the node did not know.
+    """
+
+    life: str
+    resets: int
+    counts: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+Fact = HostFact | PodFact | SpaceFact | VolumeFact | PriceFact | EnergyFact | PowerFact | CountersFact
 
 
 class Entry(NamedTuple):
@@ -133,10 +187,29 @@ def _space(fields: list[Any]) -> SpaceFact:
     return SpaceFact(team, user, tuple(teams))
 
 
+def _energy(fields: list[Any]) -> EnergyFact:
+    source, idle, busy, micro = fields
+    return EnergyFact(EnergySource(source), int(idle), int(busy), micro)
+
+
+@lru_cache(maxsize=65_536)
+def _power(watts: int) -> PowerFact:
+    """Return the same fact for the same watts: a day has a million of them."""
+    return PowerFact(watts)
+
+
+def _counters(fields: list[Any]) -> CountersFact:
+    life, resets, counts = fields
+    return CountersFact(str(life), int(resets), tuple([(name, tuple(reached)) for name, reached in counts]))
+
+
 _READ: Mapping[Subject, Callable[[list[Any]], Fact]] = {
     Subject.HOST: _host,
     Subject.POD: _pod,
     Subject.SPACE: _space,
     Subject.VOLUME: lambda fields: VolumeFact(*fields),
     Subject.PRICE: lambda fields: PriceFact(*fields),
+    Subject.ENERGY: _energy,
+    Subject.POWER: lambda fields: _power(int(*fields)),
+    Subject.COUNTERS: _counters,
 }

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from controllers.metering.facts import Entry, Fact, Subject
+from controllers.metering.facts import CountersFact, Entry, Fact, Subject
 from controllers.metering.journal import Segment
+from controllers.metering.traffic import Traffic
 
 GRACE_S = 120
 """How long a kubelet may have been silent when its node becomes NotReady: --node-monitor-grace-period is 50 s by default, and
@@ -32,7 +33,8 @@ _LOST = "a part of the journal is missing"
 @dataclass
 class History:
     """Facts by subject and id. gaps: between the first and the last segment. end: of the last segment, 0 without one.
-    is_new: nothing was added yet. lost: a segment is missing, and not everything has been said again since.
+    is_new: nothing was added yet. lost: a segment is missing, and not everything has been said again since. traffic: what nodes have
+    counted; of their readings, `steps` has only the last ones.
     """
 
     steps: dict[Subject, dict[str, Steps]] = field(default_factory=lambda: {each: {} for each in Subject})
@@ -41,6 +43,7 @@ class History:
     end: int = 0
     is_new: bool = True
     lost: bool = False
+    traffic: Traffic = field(default_factory=Traffic)
 
     def add(self, segment: Segment) -> None:
         """Add the next segment. One of a writer that was replaced may overlap with others: what it says holds, too."""
@@ -85,6 +88,20 @@ class History:
         floor: of things that change their state. A pod's end may be learnt at any time; a state before it was known already.
         """
         steps = self.steps[entry.subject].setdefault(entry.id, [])
+        if entry.subject is Subject.POWER:
+            # Readings are no states: one that says the same as the last one holds for longer.
+            if entry.fact is None and steps:
+                steps.append((max(entry.since, steps[-1][0] + 1), None))
+            elif not steps or entry.since > steps[-1][0]:
+                steps.append((entry.since, entry.fact))
+            return
+        if entry.subject is Subject.COUNTERS:
+            # What was counted between readings is added up now: a day of them would be large.
+            if not steps or entry.since > steps[-1][0] or entry.fact is None:
+                assert entry.fact is None or isinstance(entry.fact, CountersFact)
+                self.traffic.add(entry.id, entry.since, entry.fact)
+                steps[:] = [(entry.since, entry.fact)]
+            return
         if steps and steps[-1][1] == entry.fact:
             return
         since = entry.since if entry.subject is Subject.POD else max(entry.since, floor)

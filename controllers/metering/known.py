@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from controllers.metering.facts import Entry, Fact, HostFact, PriceFact, Subject
+from controllers.metering.facts import EnergyFact, Entry, Fact, HostFact, PriceFact, Subject
 
 Known = dict[tuple[Subject, str], tuple[int, Fact]]
 """(subject, id) -> (since, fact)."""
+_REPORTED = (Subject.POWER, Subject.COUNTERS)
+"""What a host reports of itself, under its name."""
 
 
 class Book:
@@ -31,21 +33,22 @@ class Book:
                 self.known[entry.subject, entry.id] = (entry.since, entry.fact)
 
     def gone(self, subject: Subject, id: str, since: int) -> None:
-        """Note that a thing is gone, if it was known."""
-        if (subject, id) in self.known:
-            self.add([Entry(max(since, self.known[subject, id][0]), subject, id, None)])
+        """Note that a thing is gone, if it was known, and with a host what it reported."""
+        for each in (subject, *(_REPORTED if subject is Subject.HOST else ())):
+            if (each, id) in self.known:
+                self.add([Entry(max(since, self.known[each, id][0]), each, id, None)])
 
     def hosts(self) -> dict[str, Fact]:
         """Return the hosts that are known, by name."""
         return {id: fact for (subject, id), (_, fact) in self.known.items() if subject is Subject.HOST}
 
-    def prices(self, now: Mapping[str, PriceFact], at: int) -> None:
-        """Take over the prices of all pools. A pool that the spec no longer has has none."""
-        for pool, price in sorted(now.items()):
-            before = self.before(Subject.PRICE, pool)
-            if before is None or before[1] != price:
-                self.add([Entry(at, Subject.PRICE, pool, price)])
-        for subject, pool in [key for key in self.known if key[0] is Subject.PRICE and key[1] not in now]:
+    def declared(self, subject: Subject, now: Mapping[str, PriceFact | EnergyFact], at: int) -> None:
+        """Take over what the spec declares of all pools. Of a pool that it no longer has, nothing holds."""
+        for pool, fact in sorted(now.items()):
+            before = self.before(subject, pool)
+            if before is None or before[1] != fact:
+                self.add([Entry(at, subject, pool, fact)])
+        for _, pool in [key for key in self.known if key[0] is subject and key[1] not in now]:
             self.gone(subject, pool, at)
 
     def taken(self, *, whole: bool) -> tuple[Entry, ...]:

@@ -7,17 +7,18 @@ So parts and what is missing add up to capacity times time, exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from controllers.metering.facts import HostFact, PodFact, PriceFact, Room, Subject, Use, VolumeFact
+from controllers.metering import energy
+from controllers.metering.energy import HOUR_S, MICRO, Lacking, Meter
+from controllers.metering.facts import EnergyFact, Fact, HostFact, PodFact, PriceFact, Room, Subject, Use, VolumeFact
 from controllers.metering.history import Gap, History, lives
 from controllers.metering.payers import Payer, Payers
 
-HOUR_S = 3600
-MICRO = 1_000_000
+__all__ = ["HOUR_S", "MICRO", "Amounts", "Key", "Ledger", "count"]
 
 
 class Key(NamedTuple):
@@ -35,7 +36,8 @@ class Amounts(NamedTuple):
     """Amounts of a part, each in its unit times seconds; memory and storage in MiB, CPU in thousandths.
 
     host_us: microseconds of whole hosts. unpriced_us: those of them whose price is unknown. cost: of the others, in
-    host_us times millionths of a dollar an hour.
+    host_us times millionths of a dollar an hour. energy: in microjoules; estimated: the part of it that is an estimate;
+    unmetered_us: microseconds of hosts without either; energy_cost: in energy times millionths of a dollar a kWh.
     """
 
     host_us: int = 0
@@ -45,10 +47,14 @@ class Amounts(NamedTuple):
     storage: int = 0
     unpriced_us: int = 0
     cost: int = 0
+    energy: int = 0
+    estimated: int = 0
+    unmetered_us: int = 0
+    energy_cost: int = 0
 
 
 FIELDS = Amounts._fields
-CLOSING = ("host_us", "gpus", "cpu", "memory", "storage")
+CLOSING = ("host_us", "gpus", "cpu", "memory", "storage", "energy")
 """The amounts whose parts add up to a capacity."""
 
 
@@ -67,7 +73,7 @@ class Ledger:
     """The sums of an interval. parts: of every use. capacity: counted from hosts and volumes alone. missing: of all gaps.
 
     gaps: of the history, in the interval. beyond: what pods requested beyond their hosts' capacity. homeless_s:
-    seconds of pods whose node is gone. unpriced: pools without a price.
+    seconds of pods whose node is gone. unpriced: pools without a price. lacking: what has no energy.
     """
 
     start: int
@@ -79,6 +85,7 @@ class Ledger:
     beyond: list[int] = field(default_factory=lambda: [0, 0, 0])
     homeless_s: int = 0
     unpriced: set[str] = field(default_factory=set)
+    lacking: Lacking = field(default_factory=Lacking)
 
     def sums(self) -> Amounts:
         """Return the sums of all parts."""
@@ -103,7 +110,9 @@ def count(history: History, start: int, end: int) -> Ledger:
     for name in sorted(history.steps[Subject.HOST]):
         hosted = list(_hosted(history, name, start, end))
         if hosted:
-            _Host(ledger, history, hosted, list(_claims(payers, hosted, pods.pop(name, ()), ledger))).count()
+            claims = list(_claims(payers, hosted, pods.pop(name, ()), ledger))
+            meter = Meter(history.steps[Subject.POWER].get(name, []), start, end)
+            _Host(ledger, history, name, hosted, claims, meter).count()
         else:
             ledger.homeless_s += sum(until - since for since, until, _, _ in pods.pop(name, ()))
     ledger.homeless_s += sum(until - since for own in pods.values() for since, until, _, _ in own)
@@ -146,16 +155,35 @@ def _claims(
         ledger.homeless_s += last - first - counted
 
 
+class _Part(NamedTuple):
+    """A part of a host in a piece of time. key: None for what is missing. own_us: its part of the host's time."""
+
+    key: Key | None
+    own_us: int
+    room: Sequence[int]
+
+
+_Terms = tuple[int | None, EnergyFact | None]
+"""What is known of a pool for a time: the price of an hour in millionths of a dollar, and its energy."""
+
+
 class _Host:
     """One host in an interval."""
 
     def __init__(
-        self, ledger: Ledger, history: History, hosted: list[tuple[int, int, HostFact]], claims: list[Claim]
+        self,
+        ledger: Ledger,
+        history: History,
+        name: str,
+        hosted: list[tuple[int, int, HostFact]],
+        claims: list[Claim],
+        meter: Meter,
     ) -> None:
-        self._ledger, self._history, self._hosted, self._claims = ledger, history, hosted, claims
+        self._ledger, self._history, self._name = ledger, history, name
+        self._hosted, self._claims, self._meter = hosted, claims, meter
 
     def count(self) -> None:
-        """Add the host to the ledger, piece by piece: in a piece nothing changes."""
+        """Add the host to the ledger, piece by piece: in a piece nothing changes but its power."""
         opening: dict[int, list[Claim]] = {}
         closing: dict[int, list[Claim]] = {}
         for claim in self._claims:
@@ -163,9 +191,9 @@ class _Host:
             closing.setdefault(claim.end, []).append(claim)
         for since, until, host in self._hosted:
             active: dict[tuple[str, Payer], Claim] = {}
-            prices = self._prices(host.pool, since, until)
+            terms = self._terms(host.pool, since, until)
             edges = {since, until, *range(since - since % HOUR_S + HOUR_S, until, HOUR_S)}
-            edges |= {price[0] for price in prices}
+            edges |= {term[0] for term in terms}
             edges |= {moment for gap in self._ledger.gaps for moment in gap[:2] if since < moment < until}
             edges |= {moment for moment in (*opening, *closing) if since < moment < until}
             at = 0
@@ -174,23 +202,23 @@ class _Host:
                     active.pop((claim.pod, claim.payer), None)
                 for claim in opening.get(first, ()):
                     active[claim.pod, claim.payer] = claim
-                while prices[at][1] <= first:
+                while terms[at][1] <= first:
                     at += 1
-                self._piece(first, last, host, active, prices[at][2])
+                self._piece(first, last, host, active, terms[at][2])
 
-    def _prices(self, pool: str, since: int, until: int) -> list[tuple[int, int, int | None]]:
-        """Return (start, end, price) of the whole interval; None where it is unknown."""
-        result: list[tuple[int, int, int | None]] = []
-        at = since
-        for first, last, fact in lives(self._history.steps[Subject.PRICE].get(pool, []), since, until):
-            if at < first:
-                result.append((at, first, None))
-            result.append((first, last, fact.micro if isinstance(fact, PriceFact) else None))
-            at = last
-        return [*result, (at, until, None)] if at < until else result
+    def _terms(self, pool: str, since: int, until: int) -> list[tuple[int, int, _Terms]]:
+        """Return (start, end, terms) of the whole interval."""
+        steps = self._history.steps
+        prices = list(lives(steps[Subject.PRICE].get(pool, []), since, until))
+        energies = list(lives(steps[Subject.ENERGY].get(pool, []), since, until))
+        edges = {since, until, *(moment for each in (*prices, *energies) for moment in each[:2])}
+        return [
+            (first, last, (_price(_during(prices, first)), _energy(_during(energies, first))))
+            for first, last in pairwise(sorted(edges))
+        ]
 
     def _piece(
-        self, first: int, last: int, host: HostFact, active: dict[tuple[str, Payer], Claim], price: int | None
+        self, first: int, last: int, host: HostFact, active: dict[tuple[str, Payer], Claim], terms: _Terms
     ) -> None:
         span, room, ledger = last - first, host.room, self._ledger
         whole_us = span * MICRO
@@ -200,30 +228,28 @@ class _Host:
         used = {} if host.down else self._used(active, room, span)
         shares_us, left_us = _shares(used, room, whole_us)
         left = [*room]
+        parts = []
         for payer, need in used.items():
-            own_us = shares_us[payer]
             for at in range(3):
                 left[at] -= need[at]
-            self._add(
-                Key(hour, payer.team, payer.namespace, payer.user, host.pool, Use.USED), own_us, need, span, price
-            )
-        self._idle(first, host, left, left_us, span, price)
+            key = Key(hour, payer.team, payer.namespace, payer.user, host.pool, Use.USED)
+            parts.append(_Part(key, shares_us[payer], need))
+        self._add(first, last, host, [*parts, *self._idle(first, last, host, left, left_us)], terms)
 
-    def _idle(self, first: int, host: HostFact, left: list[int], left_us: int, span: int, price: int | None) -> None:
-        """Add what no pod requests. In a gap it is missing, unless the host was down all the time."""
+    def _idle(self, first: int, last: int, host: HostFact, left: list[int], left_us: int) -> Iterator[_Part]:
+        """Yield what no pod requests. In a gap it is missing, unless the host was down all the time."""
         hour = first - first % HOUR_S
         if not host.down and any(gap.start <= first < gap.end for gap in self._ledger.gaps):
-            for at, amount in enumerate((left_us, *(part * span for part in left))):
-                self._ledger.missing[at] += amount
+            yield _Part(None, left_us, left)
             return
         bad = min(host.bad_gpus, left[0]) if host.idle in (Use.FREE, Use.HELD) else 0
         if bad:
-            bad_us = span * MICRO * bad // host.room.gpus
-            self._add(Key(hour, "", "", "", host.pool, Use.BROKEN), bad_us, (bad, 0, 0), span, price)
+            bad_us = (last - first) * MICRO * bad // host.room.gpus
+            yield _Part(Key(hour, "", "", "", host.pool, Use.BROKEN), bad_us, (bad, 0, 0))
             left, left_us = [left[0] - bad, *left[1:]], left_us - bad_us
         if left_us or any(left):
             team = host.team if host.idle is Use.HELD else ""
-            self._add(Key(hour, team, "", "", host.pool, host.idle), left_us, left, span, price)
+            yield _Part(Key(hour, team, "", "", host.pool, host.idle), left_us, left)
 
     def _used(self, active: dict[tuple[str, Payer], Claim], room: Room, span: int) -> dict[Payer, list[int]]:
         """Return what each payer's pods have of the host: what they request, in the order of their UIDs, as long as it lasts."""
@@ -246,13 +272,42 @@ class _Host:
                 self._ledger.beyond[at] += (need - has) * span
         return used
 
-    def _add(self, key: Key, own_us: int, parts: Iterable[int], span: int, price: int | None) -> None:
-        gpus, cpu, memory = (part * span for part in parts)
-        if price is None:
-            self._ledger.unpriced.add(key.pool)
-            self._ledger.add(key, (own_us, gpus, cpu, memory, 0, own_us, 0))
-        else:
-            self._ledger.add(key, (own_us, gpus, cpu, memory, 0, 0, own_us * price))
+    def _add(self, first: int, last: int, host: HostFact, parts: list[_Part], terms: _Terms) -> None:
+        """Add the parts of a piece, with their energy. They are the whole host."""
+        span, (price, declared) = last - first, terms
+        owns, used = (
+            [part.own_us for part in parts],
+            [part.key is not None and part.key.use is Use.USED for part in parts],
+        )
+        energies = energy.parts(owns, used, self._meter.between(first, last), span, declared)
+        ledger, at = self._ledger, FIELDS.index("energy")
+        ledger.capacity[at] += sum(each.energy for each in energies)
+        unmetered_us = sum(each.unmetered_us for each in energies)
+        ledger.lacking.note(host.pool, self._name, span, unmetered_us, declared)
+        micro = declared.micro or 0 if declared else 0
+        for part, own in zip(parts, energies, strict=True):
+            gpus, cpu, memory = (amount * span for amount in part.room)
+            cost = (part.own_us, 0) if price is None else (0, part.own_us * price)
+            amounts = (part.own_us, gpus, cpu, memory, 0, *cost, *own, own.energy * micro)
+            if part.key is not None:
+                if price is None:
+                    ledger.unpriced.add(host.pool)
+                ledger.add(part.key, amounts)
+                continue
+            for name in CLOSING:
+                ledger.missing[FIELDS.index(name)] += amounts[FIELDS.index(name)]
+
+
+def _during(lives_: Iterable[tuple[int, int, Fact]], moment: int) -> Fact | None:
+    return next((fact for start, end, fact in lives_ if start <= moment < end), None)
+
+
+def _price(fact: Fact | None) -> int | None:
+    return fact.micro if isinstance(fact, PriceFact) else None
+
+
+def _energy(fact: Fact | None) -> EnergyFact | None:
+    return fact if isinstance(fact, EnergyFact) else None
 
 
 def _shares(used: Mapping[Payer, list[int]], room: Room, whole_us: int) -> tuple[dict[Payer, int], int]:
@@ -280,4 +335,4 @@ def _volumes(ledger: Ledger, history: History, payers: Payers) -> None:
                 for one, other in pairwise(edges):
                     use = Use.USED if fact.namespace else Use.FREE
                     key = Key(one - one % HOUR_S, payer.team, payer.namespace, payer.user, "", use)
-                    ledger.add(key, (0, 0, 0, 0, fact.size * (other - one), 0, 0))
+                    ledger.add(key, Amounts(storage=fact.size * (other - one)))

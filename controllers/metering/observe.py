@@ -1,4 +1,4 @@
-"""Reads facts from objects of the API, as JSON, with the time from which each holds, and prices from the spec. Pure.
+"""Reads facts from objects of the API, as JSON, with the time from which each holds. Pure.
 
 An object's own times are believed within limits: nothing begins before what was known before, or after the moment of the
 look. So a clock that jumps, on a host or an API server, moves an entry by no more than the interval between two looks.
@@ -17,14 +17,13 @@ from cluster.allocations import TEAM_KEY
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from cluster.tenancy import TEAM_LABEL, Tenancy
-from controllers import prices
 from controllers.autoscaler.amounts import capacity_of, requests_of
+from controllers.metering import published
 from controllers.metering.facts import (
     Entry,
     Fact,
     HostFact,
     PodFact,
-    PriceFact,
     Room,
     SpaceFact,
     Subject,
@@ -40,9 +39,10 @@ from controllers.tenancy.sync.state import space_of
 
 BOOT_S = 3600
 """After this time, a host that has never been Ready counts as broken."""
-MICRO = 1_000_000
 MOST = 10**12
 """Of any amount: what a node reports of itself must not exceed the integers of the day's table."""
+AHEAD_S = 300
+"""A node's clock may be so much ahead of the ledger's."""
 NO_POOL = "(no pool)"
 _MARK = "menagerie.dev/out-of-service"
 """`operations.drain.MARK`; a test compares them."""
@@ -92,6 +92,20 @@ class Observer:
         else:
             since = _written(node, look)
         yield Entry(since, Subject.HOST, name, fact)
+
+    def traffic(self, node: Object, before: Before, look: Look) -> Iterator[Entry]:
+        """Yield the counters that a node has published, if they are new. Errors: raises ValueError for what are none."""
+        metadata = node["metadata"]
+        text = (metadata.get("annotations") or {}).get(published.ANNOTATION)
+        if text is None:
+            return
+        moment, fact = published.read(text)
+        if moment is not None and moment > look.at + AHEAD_S:
+            raise ValueError(f"annotation {published.ANNOTATION} is of a time to come: its clock is ahead")
+        since = look.at if moment is None else min(moment, look.at)
+        # Counters that stand still are a reading, too, if it has a time of its own.
+        if before is None or (before[1] != fact if moment is None else since > before[0]):
+            yield Entry(since, Subject.COUNTERS, metadata["name"], fact)
 
     def absent(self, present: Iterable[str], known: Mapping[str, Fact], look: Look) -> Iterator[Entry]:
         """Yield what is new of machines at sites that have no node: they are broken, or have not joined yet."""
@@ -183,21 +197,6 @@ class Observer:
     def _expected(self, pool: str) -> Room:
         expected = hardware.of_pool(self._cluster.spec.control_plane.cloud, self._cluster.spec.pools[pool])
         return Room(expected.gpus.count if expected and expected.gpus else 0)
-
-
-def prices_of(cluster: Cluster) -> Mapping[str, PriceFact]:
-    """Return pool -> its price: for a site the spec's, in the region the spec's or the list price; unknown if neither has it."""
-    return {name: _price(cluster, name) for name in cluster.spec.pools}
-
-
-def _price(cluster: Cluster, name: str) -> PriceFact:
-    pool = cluster.spec.pools[name]
-    own = cluster.spec.autoscaler.prices if cluster.spec.autoscaler else {}
-    if pool.site:
-        dollars, source = pool.price_hour, "spec"
-    else:
-        dollars, source = prices.of_pool(cluster, name, own), "spec" if name in own else "list"
-    return PriceFact(None) if dollars is None else PriceFact(round(dollars * MICRO), source)
 
 
 def _entry(subject: Subject, thing: Object, fact: Fact, before: Before, look: Look) -> Iterator[Entry]:

@@ -58,7 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("controller", choices=sorted(KINDS))
     parser.add_argument("--spec", type=Path, required=True, help="path of cluster.yaml")
     parser.add_argument("--secrets", type=Path, default=Path("/nowhere"), help="folder with one file per secret")
-    parser.add_argument("--every", type=float, default=30.0, metavar="SECONDS", help="pause between two rounds")
+    parser.add_argument(
+        "--every", type=float, default=30.0, metavar="SECONDS", help="from the beginning of a round to that of the next"
+    )
     parser.add_argument(
         "--listen", default="0.0.0.0", metavar="ADDRESS", help="address that serves /metrics, /healthz and /readyz"
     )

@@ -66,8 +66,11 @@ class Loop:
                 with self._lease.holding(self._stand_by):
                     log.info("acquired Lease %s: this pod acts now", self._lease.name)
                     while self._lease.held():
+                        began_s = time.monotonic()
                         self.round()
-                        self._pause(self._every_s)
+                        # From start to start, so that a long round does not come on top: API servers forget changes.
+                        took_s = time.monotonic() - began_s
+                        self._pause(max(self._every_s - took_s, self._every_s / 4))
                 log.warning("lost Lease %s: this pod no longer acts", self._lease.name)
             except (ApiException, urllib3.exceptions.HTTPError) as error:
                 log.warning("can't read or update the Lease: %s", words(error))

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from cluster.errors import MenagerieError
 from cluster.load import load_cluster
+from cluster.sites import Site
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
-from controllers.bookkeeping import bucket
+from controllers.bookkeeping import bucket, power
 from controllers.bookkeeping.run import Bookkeeper
 from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC
 from controllers.program.access import PodAccess
@@ -136,7 +138,7 @@ class TenancyCapacity:
 
 
 class Metering:
-    """The ledger: one segment of its journal, and days that have ended. secrets: folder with the files of the bucket."""
+    """The ledger: one segment of its journal, and days that have ended. secrets: folder with the files of the bucket, and logins of BMCs."""
 
     def __init__(self, spec: Path, secrets: Path, access: ApiAccess) -> None:
         self._spec, self._secrets, self._access = spec, secrets, access
@@ -144,20 +146,40 @@ class Metering:
         self._may_write = access.check if isinstance(access, PodAccess) else lambda: None
         self._keeper: Bookkeeper | None = None
         self._made_from: tuple[Tenancy, Mapping[str, str]] | None = None
+        self._read_with: tuple[Mapping[str, Site], Mapping[str, str]] | None = None
+        self._unread = ""
 
     def once(self, progress: Progress) -> RoundOutcome:
         cluster = load_cluster(self._spec)
-        kept = self._keep(settings_of(cluster), bucket.read(self._secrets)).once(cluster, progress)
-        return RoundOutcome(kept.segments + len(kept.days), undecided=kept.incomplete, sizes=kept.sizes)
+        keeper = self._keep(settings_of(cluster), bucket.read(self._secrets))
+        self._read_power(cluster, keeper)
+        kept = keeper.once(cluster, progress)
+        written = kept.segments + len(kept.days) + (kept.running is not None)
+        undecided = (*kept.incomplete, *((self._unread,) if self._unread else ()))
+        return RoundOutcome(written, undecided=undecided, sizes=kept.sizes)
 
     def _keep(self, settings: Tenancy, files: Mapping[str, str]) -> Bookkeeper:
         """Return the keeper of the last round, with what waits to be written; with a new key if it was replaced."""
         if self._keeper is None or self._made_from is None or self._made_from[0] != settings:
             self._keeper = Bookkeeper(self._access, bucket.opened(files, self._may_write), settings)
+            self._read_with = None
         elif self._made_from[1] != files:
             self._keeper.store = bucket.opened(files, self._may_write)
         self._made_from = settings, files
         return self._keeper
+
+    def _read_power(self, cluster: Cluster, keeper: Bookkeeper) -> None:
+        """Let the keeper read power with the present logins. Hosts' time is counted also if that is impossible."""
+        try:
+            logins = power.read_logins(cluster, self._secrets)
+            if self._read_with == (cluster.spec.sites, logins):
+                return
+            if keeper.power:
+                keeper.power.close()
+            keeper.power, self._read_with, self._unread = None, (cluster.spec.sites, logins), ""
+            keeper.power = power.opened(cluster, self._spec.parent, logins)
+        except MenagerieError as error:
+            self._unread = f"no power is read: {error}"
 
 
 WORK: Mapping[str, Callable[[Path, Path, ApiAccess], Work]] = {

@@ -20,11 +20,15 @@ FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
 PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *metrics.PROOFS, *growth.PROOFS, *FAULTS)
 
 
-def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
-    """Return the proofs with these names, all of them for (). Raises RefusedError with the nearest name."""
-    if problem := unknown("proof", only, [proof.name for proof in PROOFS]):
+def chosen(only: tuple[str, ...], others: tuple[Proof, ...] = ()) -> tuple[Proof, ...]:
+    """Return the proofs with these names, all of them for (). Raises RefusedError with the nearest name.
+
+    others: proofs about what no operation knows, such as a controller's work.
+    """
+    proofs = (*PROOFS, *others)
+    if problem := unknown("proof", only, [proof.name for proof in proofs]):
         raise RefusedError(problem, code="unknown-proof")
-    return tuple(proof for proof in PROOFS if not only or proof.name in only)
+    return tuple(proof for proof in proofs if not only or proof.name in only)
 
 
 def verify(

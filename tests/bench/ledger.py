@@ -1,7 +1,8 @@
 """``python -m tests.bench.ledger``: a day of a ledger of 7,500 nodes, made from its journal: time and memory.
 
 The journal is made up, with a seed: nodes of 8 GPUs, eight pods of DaemonSets on each, jobs one after another on every node, nodes
-that die and come back, and a segment a minute, in a folder in place of a bucket. Another process counts the day and writes JSON
+that die and come back, a reading of each node's power every ten minutes and of its counters of bytes every half hour, and a segment a
+minute, in a folder in place of a bucket. Another process counts the day and writes JSON
 and Parquet, so that its memory is measured alone. The requests of a real bucket are not in the time.
 """
 
@@ -26,7 +27,21 @@ from cluster.project import ROOT
 from controllers.bookkeeping.parquet import to_parquet
 from controllers.bookkeeping.store import LedgerStore
 from controllers.metering import day as days
-from controllers.metering.facts import Entry, HostFact, PodFact, PriceFact, Room, SpaceFact, Subject, Use
+from controllers.metering.facts import (
+    WAYS,
+    CountersFact,
+    EnergyFact,
+    EnergySource,
+    Entry,
+    HostFact,
+    PodFact,
+    PowerFact,
+    PriceFact,
+    Room,
+    SpaceFact,
+    Subject,
+    Use,
+)
 from controllers.metering.journal import Segment
 from operations.record.store import FolderStore
 from tests.bench import alone
@@ -39,6 +54,7 @@ ROUNDS = 3
 _MINUTE_S, _HOUR_S = 60, 3600
 _SHORT_S, _LONG_S = 600, 6 * _HOUR_S
 """Lengths of jobs."""
+_POWER_S, _COUNTERS_S = 600, 1800
 _ROOM, _DAEMON = Room(8, 96_000, 1_000_000), Room(0, 100, 128)
 
 
@@ -96,8 +112,8 @@ def count(folder: Path) -> dict[str, float]:
     began, cpu = time.monotonic(), time.process_time()
     day = LedgerStore(FolderStore(folder, "a folder")).rebuild("bench", DAY, days.bounds(DAY)[1] + _HOUR_S)
     data, table = day.to_bytes(), to_parquet(day)
-    if not day.complete:
-        raise FailedError(f"the day is incomplete: {'; '.join(day.missing)}", code="bench")
+    if day.all_missing:
+        raise FailedError(f"the day is incomplete: {'; '.join(day.all_missing)}", code="bench")
     return {
         "seconds": time.monotonic() - began,
         "cpu": time.process_time() - cpu,
@@ -115,8 +131,10 @@ def _entries(nodes: int, start: int, end: int) -> Iterator[Entry]:
         yield Entry(begin, Subject.SPACE, f"team-{team}", SpaceFact(f"team-{team}"))
     for pool in range(4):
         yield Entry(begin, Subject.PRICE, f"pool-{pool}", PriceFact(20_000_000 + pool, "spec"))
+        yield Entry(begin, Subject.ENERGY, f"pool-{pool}", EnergyFact(EnergySource.BMC, 1900, 8100, 140_000))
     for number in range(nodes):
         yield from _node(f"node-{number}", number, chance, begin, end)
+        yield from _readings(f"node-{number}", number, chance, begin, end)
 
 
 def _node(name: str, number: int, chance: random.Random, begin: int, end: int) -> Iterator[Entry]:
@@ -139,6 +157,21 @@ def _node(name: str, number: int, chance: random.Random, begin: int, end: int) -
             yield Entry(at, Subject.POD, f"{name}-job-{job}-{part}", PodFact(space, name, need))
             yield Entry(ends, Subject.POD, f"{name}-job-{job}-{part}", None)
         at, job = ends + chance.randrange(_MINUTE_S, 1800), job + 1
+
+
+def _readings(name: str, number: int, chance: random.Random, begin: int, end: int) -> Iterator[Entry]:
+    """Yield readings of a node's power, and of its counters: of three namespaces."""
+    for at in range(begin + number % _POWER_S, end + _HOUR_S, _POWER_S):
+        yield Entry(at, Subject.POWER, name, PowerFact(chance.randrange(1800, 8200)))
+    spaces = [f"team-{(number + other) % TEAMS}" for other in range(2)] + ["kube-system"]
+    reached = 0
+    for at in range(begin + number % _COUNTERS_S, end + _HOUR_S, _COUNTERS_S):
+        reached += chance.randrange(10**10)
+        counts = [
+            (space, tuple(reached + other * (way % 2) for way in range(len(WAYS))))
+            for other, space in enumerate(spaces)
+        ]
+        yield Entry(at, Subject.COUNTERS, name, CountersFact("", 0, tuple(sorted(counts))))
 
 
 def main(

@@ -13,9 +13,16 @@ from urllib.parse import parse_qs, urlsplit
 
 from obstore.store import MemoryStore
 
+from cluster.spec import Cluster as Spec
 from controllers.bookkeeping.clock import LedgerClock
+from controllers.bookkeeping.run import Bookkeeper
 from controllers.bookkeeping.store import LedgerStore
+from controllers.metering.day import Day
 from operations.record.store import RecordStore, RecordStoreError
+from tests.metering.lives import DAY, HOUR, START
+
+NODES, PODS, SPACES = "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"
+GPU = "nvidia.com/gpu"
 
 
 def stamp(moment: float) -> str:
@@ -26,7 +33,7 @@ def stamp(moment: float) -> str:
 class Cluster:
     """An API server. Objects by path; every write is an event with a version.
 
-    forgets: watches from before this version are answered with 410. slow: seconds that pass with each request.
+    forgets: watches from before this version are answered with 410. may: (group, resource) that the controller may list.
     """
 
     now: float
@@ -36,6 +43,7 @@ class Cluster:
     forgets: int = 0
     silent: bool = False
     requests: list[str] = field(default_factory=list)
+    may: set[tuple[str, str]] = field(default_factory=set)
 
     def write(self, path: str, thing: dict[str, Any], *, gone: bool = False) -> None:
         """Create, change or delete an object."""
@@ -51,7 +59,7 @@ class Cluster:
             own[key] = copy
         self.events.append((self.version, path, kind, copy))
 
-    def request(self, method: str, url: str, **_: Any) -> Any:
+    def request(self, method: str, url: str, **how: Any) -> Any:
         """Answer like urllib3's pool."""
         address = urlsplit(url)
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
@@ -62,6 +70,8 @@ class Cluster:
             raise urllib3.exceptions.HTTPError("no answer")
         if address.path == "/version":
             return self._answer(b"{}")
+        if address.path.endswith("/subjectaccessreviews"):
+            return self._review(how["body"])
         if "watch" in query:
             since = int(query["resourceVersion"])
             if since < self.forgets:
@@ -69,6 +79,11 @@ class Cluster:
             return self._answer("".join(self._lines(address.path, since)).encode())
         items = list(self.things.get(address.path, {}).values())
         return self._answer(json.dumps({"metadata": {"resourceVersion": str(self.version)}, "items": items}).encode())
+
+    def _review(self, body: Any) -> Any:
+        asked = json.loads(body)["spec"]["resourceAttributes"]
+        allowed = (asked["group"], asked["resource"]) in self.may
+        return self._answer(json.dumps({"status": {"allowed": allowed}}).encode())
 
     def _lines(self, path: str, since: int) -> Iterator[str]:
         for version, of, kind, thing in self.events:
@@ -127,3 +142,45 @@ class World:
 
     def keys(self, prefix: str = "ledger/") -> list[str]:
         return self.bucket.keys(prefix)
+
+
+def node(name: str, ready: str = "True", since: float = START - 7000, **more: Any) -> dict[str, Any]:
+    resources = {"cpu": "4", "memory": "8Gi", GPU: "8"}
+    conditions = [{"type": "Ready", "status": ready, "lastTransitionTime": stamp(since)}]
+    metadata = {"name": name, "creationTimestamp": stamp(START - 7200)}
+    return {
+        "metadata": metadata,
+        "spec": more,
+        "status": {"conditions": conditions, "capacity": resources, "allocatable": resources},
+    }
+
+
+def pod(uid: str, host: str, bound: float, gpus: int = 8, ended: float | None = None) -> dict[str, Any]:
+    state = {"running": {}} if ended is None else {"terminated": {"finishedAt": stamp(ended)}}
+    return {
+        "metadata": {"name": uid, "uid": uid, "namespace": "team-vision", "creationTimestamp": stamp(bound)},
+        "spec": {"nodeName": host, "containers": [{"resources": {"requests": {GPU: str(gpus)}}}]},
+        "status": {"phase": "Running" if ended is None else "Succeeded", "containerStatuses": [{"state": state}]},
+    }
+
+
+def keeper(world: World, spec: Spec) -> Bookkeeper:
+    assert spec.spec.tenancy
+    return Bookkeeper(world.cluster, world.store(), spec.spec.tenancy, world.clock())
+
+
+def rounds(world: World, spec: Spec, book: Bookkeeper, until: int, every_s: int = 1800) -> list[Day]:
+    """Run rounds until a moment. Return the days that were written, without the one in which the ledger began."""
+    made: list[Day] = []
+    while world.cluster.now < until:
+        made += [day for day in book.once(spec).days if day.name >= DAY.isoformat()]
+        world.wait(every_s)
+    return made
+
+
+def use(day: Day) -> dict[tuple[str, str], float]:
+    """Return (team, use) -> GPU hours, without zeros."""
+    sums: dict[tuple[str, str], float] = {}
+    for key, amounts in day.rows():
+        sums[key.team, key.use.value] = sums.get((key.team, key.use.value), 0) + amounts["gpus"] / HOUR
+    return {key: amount for key, amount in sums.items() if amount}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any
 
@@ -17,79 +16,14 @@ from controllers.bookkeeping.run import Bookkeeper
 from controllers.bookkeeping.store import LedgerStore, OtherWriterError
 from controllers.metering import day as days
 from controllers.metering import journal
-from controllers.metering.day import Day
 from controllers.metering.facts import HostFact, Use
 from controllers.metering.history import read
 from controllers.metering.journal import DAY_S
 from controllers.metering.known import Book
-from controllers.metering.ledger import FIELDS
+from controllers.metering.ledger import FIELDS, Key
 from operations.record.store import RecordStoreError
-from tests.bookkeeping.surroundings import World, stamp
+from tests.bookkeeping.surroundings import GPU, NODES, PODS, World, keeper, node, pod, rounds, stamp, use
 from tests.metering.lives import DAY, HOUR, START
-
-NODES, PODS, SPACES = "/api/v1/nodes", "/api/v1/pods", "/api/v1/namespaces"
-GPU = "nvidia.com/gpu"
-
-
-@pytest.fixture
-def spec(build: Callable[..., Spec]) -> Spec:
-    tenancy = {"tenancy": {"directory": {"file": "people.yaml"}}, "metering": {}}
-    return build({**tenancy, "pools": {"workers": {"price_hour": 2.0}}})
-
-
-@pytest.fixture
-def world() -> World:
-    """A cluster with the lab's workers and a team, ten minutes before the beginning of the day."""
-    world = World(START - 600)
-    for name in ("worker-1", "worker-2", "worker-3"):
-        world.cluster.write(NODES, node(name))
-    labels = {"menagerie.dev/tenant": "team", "app.kubernetes.io/managed-by": "x", "menagerie.dev/team": "vision"}
-    world.cluster.write(
-        SPACES, {"metadata": {"name": "team-vision", "creationTimestamp": stamp(START - 900), "labels": labels}}
-    )
-    return world
-
-
-def node(name: str, ready: str = "True", since: float = START - 7000, **more: Any) -> dict[str, Any]:
-    resources = {"cpu": "4", "memory": "8Gi", GPU: "8"}
-    conditions = [{"type": "Ready", "status": ready, "lastTransitionTime": stamp(since)}]
-    metadata = {"name": name, "creationTimestamp": stamp(START - 7200)}
-    return {
-        "metadata": metadata,
-        "spec": more,
-        "status": {"conditions": conditions, "capacity": resources, "allocatable": resources},
-    }
-
-
-def pod(uid: str, host: str, bound: float, gpus: int = 8, ended: float | None = None) -> dict[str, Any]:
-    state = {"running": {}} if ended is None else {"terminated": {"finishedAt": stamp(ended)}}
-    return {
-        "metadata": {"name": uid, "uid": uid, "namespace": "team-vision", "creationTimestamp": stamp(bound)},
-        "spec": {"nodeName": host, "containers": [{"resources": {"requests": {GPU: str(gpus)}}}]},
-        "status": {"phase": "Running" if ended is None else "Succeeded", "containerStatuses": [{"state": state}]},
-    }
-
-
-def keeper(world: World, spec: Spec) -> Bookkeeper:
-    assert spec.spec.tenancy
-    return Bookkeeper(world.cluster, world.store(), spec.spec.tenancy, world.clock())
-
-
-def rounds(world: World, spec: Spec, book: Bookkeeper, until: int, every_s: int = 1800) -> list[Day]:
-    """Run rounds until a moment. Return the days that were written, without the one in which the ledger began."""
-    made: list[Day] = []
-    while world.cluster.now < until:
-        made += [day for day in book.once(spec).days if day.name >= DAY.isoformat()]
-        world.wait(every_s)
-    return made
-
-
-def use(day: Day) -> dict[tuple[str, str], float]:
-    """Return (team, use) -> GPU hours, without zeros."""
-    sums: dict[tuple[str, str], float] = {}
-    for key, amounts in day.rows():
-        sums[key.team, key.use.value] = sums.get((key.team, key.use.value), 0) + amounts["gpus"] / HOUR
-    return {key: amount for key, amount in sums.items() if amount}
 
 
 def test_a_quiet_day_closes_and_is_the_same_bytes_again(world: World, spec: Spec) -> None:
@@ -374,6 +308,7 @@ def test_days_that_ended_while_nobody_ran_are_counted_one_a_round(world: World, 
 
 
 def test_the_amounts_of_a_day_are_those_of_its_columns() -> None:
-    assert set(FIELDS) - {"cost"} <= set(days.COLUMNS)
+    assert set(FIELDS) - {"cost", "energy", "estimated", "energy_cost"} <= set(days.COLUMNS)
+    assert len(days.COLUMNS) == len(Key._fields) + len(FIELDS)
     assert date.fromisoformat("2026-11-27") == DAY
     assert set(run.KINDS) == {"Namespace", "Node", "Pod", "PersistentVolume"}

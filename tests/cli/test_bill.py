@@ -195,6 +195,31 @@ def test_several_days_are_added_up_and_absent_ones_are_ranges(billed: Callable[.
     assert ran.json["total"]["gpu_hours"] == 3 * 8 * 24
 
 
+def test_the_day_that_has_not_ended_is_shown_with_how_far_it_was_counted(billed: Callable[..., Menagerie]) -> None:
+    store = ledger(DAY)
+    bill = billed(lab=store)
+    absent = bill("lab", "--today")
+    assert (absent.code, "2026-11-29 has no object" in absent.err) == (1, True)
+    today = DAY + timedelta(days=2)
+    for hours in (6, 12):
+        store.keep_running(store.rebuild("lab", today, START + 2 * DAY_S + hours * HOUR, is_running=True))
+    ran = bill("lab", "--today")
+    assert ran.code == 0, ran.err
+    assert "lab, 2026-11-29 is not closed yet: counted from 00:00:00 to 12:00:00 UTC" in ran.out
+    shown = bill("lab", "--today", "--json").json
+    assert (shown["complete"], shown["total"]["gpu_hours"], len(shown["running"])) == (True, 3 * 8 * 12, 1)
+    assert bill("lab", "--today", "--verify").out == "lab 2026-11-29: the same bytes\n"
+    rows = list(csv.DictReader(io.StringIO(bill("lab", "--today", "--csv").out)))
+    assert {row["complete"] for row in rows} == {"running"}
+
+
+def test_a_day_that_is_over_is_never_taken_from_a_count_before_its_end(billed: Callable[..., Menagerie]) -> None:
+    store = ledger()
+    store.keep_running(store.rebuild("lab", DAY, START + 6 * HOUR, is_running=True))
+    ran = billed(lab=store)("lab", "--day", "2026-11-27")
+    assert (ran.code, "2026-11-27 has no object" in ran.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -205,6 +230,7 @@ def test_several_days_are_added_up_and_absent_ones_are_ranges(billed: Callable[.
         (("--to", "2026-11-27"), "--to needs --from"),
         (("--from", "2026-11-28", "--to", "2026-11-27"), "2026-11-27 is before 2026-11-28"),
         (("--day", "2026-11-27", "--month", "2026-11"), "exclude each other"),
+        (("--today", "--from", "2026-11-27"), "exclude each other"),
         (("--zone", "Mars/Olympus"), "'Mars/Olympus' is not a time zone of this machine"),
         (("--zone", "Asia/Kolkata"), "days of Asia/Kolkata begin within an hour of UTC"),
         (("--csv", "--json"), "three forms of one bill"),

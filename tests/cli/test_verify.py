@@ -36,6 +36,7 @@ def proves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proves]:
     """proves(proofs): the proofs that exist, for a lab that is built."""
     monkeypatch.setattr("operations.stack.has_stack", lambda _: True)
     monkeypatch.setattr("operations.stack.access_to", lambda _: FakeAccess(outputs()))
+    monkeypatch.setattr("cli.actions.verify.OTHERS", ())
     yield lambda *proofs: monkeypatch.setattr(run, "PROOFS", proofs)
 
 

@@ -127,6 +127,23 @@ def test_an_unexpected_error_ends_the_process() -> None:
         loop.run()
 
 
+@pytest.mark.parametrize(("took_s", "rest_s"), [(0, 60), (25, 35), (59, 15), (400, 15)])
+def test_rounds_begin_so_many_seconds_apart_and_never_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, rest_s: float
+) -> None:
+    now, pauses = [1000.0], list[float]()
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+
+    class Slow(Rounds):
+        def once(self, progress: Callable[[], None]) -> RoundOutcome:
+            now[0] += took_s
+            return super().once(progress)
+
+    with pytest.raises(End):
+        Loop(Slow(RoundOutcome()), FakeLease(), 60, pause=pauses.append).run()
+    assert pauses == [rest_s]
+
+
 def test_a_conflict_is_a_warning_and_no_failure(said: Said) -> None:
     run(Rounds(RoundOutcome(undecided=("robotics and vision want r07",))), FakeLease())
     assert said()[1:] == [(logging.WARNING, "needs a decision: robotics and vision want r07")]

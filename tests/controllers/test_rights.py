@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,9 @@ from obstore.store import MemoryStore
 from clients.lease import Lease
 from cluster.allocations import SYSTEM_LABEL
 from cluster.load import load_cluster
+from cluster.metering import Metering
 from controllers.apply import Controllers
+from controllers.bookkeeping import proof
 from controllers.bookkeeping.run import Bookkeeper
 from controllers.bookkeeping.store import LedgerStore
 from controllers.kinds import METERING, TENANCY_CAPACITY, TENANCY_SYNC, ControllerKind
@@ -23,6 +26,7 @@ from controllers.metering import journal
 from controllers.program.work import TenancyCapacity, TenancySync
 from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
 from operations.record.store import RecordStore
+from operations.verify.proof import Context
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
 from tests.tenancy.hosts import end, run_on, teams
@@ -159,6 +163,30 @@ def test_its_account_has_the_rights_for_rounds_of_the_ledger(server: Server, spe
     assert keeper.once(cluster).sizes["pods"] == before
     whole = [key for key in bucket.keys(journal.PREFIX) if journal.is_whole(key)]
     assert len(whole) == 1, "an event was missed, and everything was listed again"
+
+
+def test_the_proof_that_its_day_closes_holds_on_a_real_api_server(
+    server: Server, spec: Path, sync: TenancySync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller's rounds run in a thread with its own account; the proof asks as an administrator."""
+    assert sync.once(str).failed == ()
+    cluster = load_cluster(spec)
+    assert cluster.spec.tenancy
+    often = cluster.spec.model_copy(update={"metering": Metering.model_validate({"running_every": "2s"})})
+    counted = cluster.model_copy(update={"spec": often})
+    store = LedgerStore(RecordStore(MemoryStore(), "memory", shared=True))
+    keeper = Bookkeeper(Account(server, token_of(server, METERING)), store, cluster.spec.tenancy)
+    over = threading.Event()
+    rounds = threading.Thread(target=lambda: [keeper.once(counted) for _ in iter(lambda: over.wait(1), True)])
+    monkeypatch.setattr(proof, "ledger_of", lambda _: store)
+    rounds.start()
+    try:
+        nothing: Any = None
+        observation = proof.the_day_closes(Context(counted, nothing, server.api(), nothing, None, lambda _: None))
+    finally:
+        over.set()
+        rounds.join()
+    assert "the same bytes; its account may not read metrics" in observation
 
 
 class Try(NamedTuple):

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 from controllers.metering.facts import (
+    CountersFact,
+    EnergyFact,
     Entry,
     Fact,
     HostFact,
     PodFact,
+    PowerFact,
     PriceFact,
     Room,
     SpaceFact,
@@ -44,6 +47,9 @@ def entry(since: int, id: str, fact: Fact | None, subject: Subject | None = None
         SpaceFact: Subject.SPACE,
         VolumeFact: Subject.VOLUME,
         PriceFact: Subject.PRICE,
+        EnergyFact: Subject.ENERGY,
+        PowerFact: Subject.POWER,
+        CountersFact: Subject.COUNTERS,
     }
     return Entry(since, subject or kinds[type(fact)], id, fact)
 

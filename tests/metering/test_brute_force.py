@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controllers.metering.facts import Entry, HostFact, PodFact, Room, SpaceFact, Subject, Use
@@ -43,7 +43,7 @@ pod_lives = st.dictionaries(
 )
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(host_steps, space_steps, pod_lives)
 def test_the_ledger_equals_one_that_looks_at_every_second(
     hosts: dict[str, dict[int, HostFact | None]],
@@ -79,7 +79,7 @@ def test_the_ledger_equals_one_that_looks_at_every_second(
     assert not any(ledger.missing)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(host_steps, pod_lives, moments, st.integers(1, 40))
 def test_with_a_gap_anywhere_parts_and_what_is_missing_still_add_up(
     hosts: dict[str, dict[int, HostFact | None]], pods: dict[str, tuple[int, int, PodFact]], gap: int, length: int

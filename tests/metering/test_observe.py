@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +13,7 @@ from cluster.allocations import MEMBER_LABEL, TEAM_KEY
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from controllers.metering import observe
-from controllers.metering.facts import HostFact, PodFact, PriceFact, Room, SpaceFact, Subject, Use, VolumeFact
+from controllers.metering.facts import CountersFact, HostFact, PodFact, Room, SpaceFact, Subject, Use, VolumeFact
 from controllers.metering.history import GRACE_S
 from controllers.metering.observe import NO_POOL, Look, Observer
 from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER
@@ -222,6 +223,39 @@ def test_a_volume_is_used_while_it_is_bound(observer: Observer) -> None:
     )
 
 
+def counted(at: int | None, count: int = 5) -> dict[str, Any]:
+    """A Node with counters that were read at a moment."""
+    counter = {"namespace": "a", "direction": "out", "class": "pod", "bytes": count}
+    text = json.dumps({"counters": [counter], "resets": 0, **({} if at is None else {"at": at})})
+    return {"metadata": {"name": "worker-1", "annotations": {"menagerie.dev/traffic": text}}}
+
+
+def test_counters_of_a_node_hold_from_when_they_were_read_and_each_reading_counts_once(observer: Observer) -> None:
+    fact = CountersFact("", 0, (("a", (5, *[0] * 9)),))
+    (first,) = observer.traffic(counted(LOOK.floor - 500), None, LOOK)
+    assert first == (LOOK.floor - 500, Subject.COUNTERS, "worker-1", fact)
+    before = (first.since, fact)
+    assert list(observer.traffic(counted(LOOK.floor - 500), before, LOOK)) == []
+    (still,) = observer.traffic(counted(LOOK.at - 1), before, LOOK)
+    assert (still.since, still.fact) == (LOOK.at - 1, fact)
+    assert list(observer.traffic({"metadata": {"name": "worker-1"}}, before, LOOK)) == []
+
+
+def test_counters_without_a_time_of_their_own_are_of_the_look_at_which_they_changed(observer: Observer) -> None:
+    (first,) = observer.traffic(counted(None), None, LOOK)
+    assert first.since == LOOK.at
+    before = (LOOK.floor, first.fact)
+    assert list(observer.traffic(counted(None), before, LOOK)) == []
+    assert [each.since for each in observer.traffic(counted(None, 6), before, LOOK)] == [LOOK.at]
+
+
+def test_counters_of_a_clock_that_is_ahead_are_refused(observer: Observer) -> None:
+    (near,) = observer.traffic(counted(LOOK.at + 100), None, LOOK)
+    assert near.since == LOOK.at
+    with pytest.raises(ValueError, match="its clock is ahead"):
+        list(observer.traffic(counted(LOOK.at + 4000), None, LOOK))
+
+
 def test_machines_of_a_site_without_a_node_have_not_joined_or_are_broken(observer: Observer) -> None:
     new = {entry.id: entry.fact for entry in observer.absent((), {}, FIRST)}
     assert new
@@ -232,13 +266,3 @@ def test_machines_of_a_site_without_a_node_have_not_joined_or_are_broken(observe
         (name, FREE._replace(pool="workers", idle=Use.BROKEN, down=True))
     ]
     assert observer.removed({**known, "former": FREE._replace(pool="workers", down=True)}) == ["former"]
-
-
-def test_prices_are_the_specs_the_list_price_or_unknown(build: Callable[..., Cluster]) -> None:
-    priced = build({**TENANCY, "pools": {"workers": {"price_hour": 0.25}}})
-    assert observe.prices_of(priced)["workers"] == PriceFact(250_000, "spec")
-    assert observe.prices_of(build(TENANCY))["workers"] == PriceFact(None)
-    region = {"pools": {"batch": {"machine": "lab", "min": 0, "max": 2}}}
-    assert observe.prices_of(build({**TENANCY, **region}))["batch"] == PriceFact(None)
-    own = {"autoscaler": {"prices": {"batch": 1.5}}}
-    assert observe.prices_of(build({**TENANCY, **region, **own}))["batch"] == PriceFact(1_500_000, "spec")

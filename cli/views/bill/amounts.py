@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from controllers.metering.bill import Bill, Line, Sums, Waste
-from controllers.metering.facts import Use
+from controllers.metering.facts import EnergySource, Use
 
 NOBODY = "(no team)"
 BAR = {Use.USED: "█", Use.HELD: "▓", Use.FREE: "░", Use.DRAINED: "▒", Use.BROKEN: "×", Use.BOOTING: "·"}
@@ -61,6 +61,31 @@ def money(bill: Bill, sums: Sums) -> str:
     if sums.unpriced_hours and not sums.dollars:
         return "?"
     return f"{sums.dollars:,.2f}" + ("+?" if sums.unpriced_hours else "")
+
+
+def kwh(sums: Sums) -> str:
+    """Return energy in kWh, with ~ if some of it is an estimate, and a mark if some of the hosts have none; "?" if none has."""
+    if sums.unmetered_hours and not sums.kwh:
+        return "?"
+    estimate = "~" if sums.estimated_kwh else ""
+    return f"{estimate}{sums.kwh:,.1f}" + ("+?" if sums.unmetered_hours else "") if sums.kwh else ""
+
+
+def energy(bill: Bill) -> str:
+    """Return a sentence about the bill's energy, "" if none is known."""
+    total = bill.total()
+    if not total.kwh:
+        return ""
+    estimated = f"{total.estimated_kwh:,.1f} of it an estimate" if total.estimated_kwh else "all of it read from BMCs"
+    cost = f"; {total.energy_dollars:,.2f} $ at price_kwh, apart from the other dollars" if total.energy_dollars else ""
+    return f"energy: {total.kwh:,.1f} kWh, {estimated}{cost}"
+
+
+NO_ENERGY = {
+    EnergySource.CLOUD: "it is in the region, and no cloud says what its machines draw",
+    EnergySource.NONE: "neither watts_idle and watts_busy nor a BMC's reader are declared",
+}
+"""Why the energy of a pool is unknown."""
 
 
 def hours(value: float) -> str:

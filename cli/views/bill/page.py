@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from cli.views.bill.amounts import Row, amount, hours, money, percent, rest, rows
+from cli.views.bill import traffic
+from cli.views.bill.amounts import NO_ENERGY, Row, amount, energy, hours, kwh, money, percent, rest, rows
 from cli.views.bill.text import widths
 from cluster.pages import STYLE, template
 from controllers.metering.bill import Bill, Sums
@@ -59,8 +60,11 @@ def to_html(bill: Bill) -> str:
         parts=_parts(bill),
         width=WIDTH,
         rows=[_row(bill, row) for row in rows(bill)],
-        rest=[(use, _cells(sums, Sums()), money(bill, sums)) for use, sums in rest(bill)],
-        total=(_cells(bill.total(), Sums()), money(bill, bill.total())),
+        rest=[(use, _cells(sums, Sums(), sums), money(bill, sums)) for use, sums in rest(bill)],
+        total=(_cells(bill.total(), Sums(), bill.total()), money(bill, bill.total())),
+        traffic=(list(traffic.COLUMNS), list(traffic.rows(bill))),
+        energy=energy(bill),
+        without_energy=[(pool, NO_ENERGY[source]) for pool, source in bill.without_energy.items()],
         idle=percent(bill.idle_share),
         wastes=[(waste.words, amount(waste)) for waste in bill.wastes()],
     )
@@ -76,12 +80,14 @@ def _parts(bill: Bill) -> list[Part]:
 
 def _row(bill: Bill, row: Row) -> PageRow:
     both = Sums(*(one + other for one, other in zip(row.used, row.held, strict=True)))
-    return PageRow(row.name, _cells(row.used, row.held), money(bill, both), percent(row.share), round(row.share * 100))
+    return PageRow(
+        row.name, _cells(row.used, row.held, both), money(bill, both), percent(row.share), round(row.share * 100)
+    )
 
 
-def _cells(sums: Sums, held: Sums) -> tuple[str, ...]:
+def _cells(sums: Sums, held: Sums, both: Sums) -> tuple[str, ...]:
     own = (sums.gpu_hours, sums.cpu_hours, sums.memory_gib_hours, sums.storage_gib_hours, held.gpu_hours)
-    return tuple(map(hours, own))
+    return (*map(hours, own), kwh(both))
 
 
 def _style() -> str:

@@ -17,7 +17,7 @@ def to_csv(bill: Bill) -> str:
     file = io.StringIO()
     writer = csv.writer(file)
     writer.writerow(HEAD)
-    complete = "no" if bill.troubles else "yes"
+    complete = "no" if bill.troubles else "running" if bill.running else "yes"
     for line, sums in bill.lines():
         words = [_plain(str(word)) for word in line]
         writer.writerow([bill.span.name, bill.span.zone, *words, *(f"{value:.6f}" for value in sums), complete])

@@ -6,7 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import console, errors
-from cli.views.bill.amounts import BAR, amount, hours, money, percent, rest, rows
+from cli.views.bill import traffic
+from cli.views.bill.amounts import BAR, NO_ENERGY, amount, energy, hours, kwh, money, percent, rest, rows
 from controllers.metering.bill import Bill, Sums
 from controllers.metering.facts import Use
 
@@ -20,7 +21,8 @@ _STYLES = {
     Use.BROKEN: "red",
     Use.BOOTING: "cyan",
 }
-_AMOUNTS = ("GPU H", "CPU H", "MEMORY GIB H", "STORAGE GIB H", "HELD GPU H", "$", "SHARE")
+_AMOUNTS = ("GPU H", "CPU H", "MEMORY GIB H", "STORAGE GIB H", "HELD GPU H")
+_LAST = ("$", "SHARE")
 
 
 def show(bill: Bill) -> None:
@@ -29,6 +31,8 @@ def show(bill: Bill) -> None:
     console.print(
         f"{bill.span.name}, {bill.span.zone}: {', '.join(bill.clusters) or 'no cluster'}{whose}", markup=False
     )
+    for day in bill.running:
+        console.print(Text(day, style="yellow"))
     console.print(_table(bill))
     if bill.total().host_hours:
         console.print(bar(bill))
@@ -37,6 +41,17 @@ def show(bill: Bill) -> None:
             console.print(f"idle: {percent(bill.idle_share)} of what was in the ledger")
     for number, waste in enumerate(bill.wastes(), 1):
         console.print(f"  waste {number}: {waste.words}: {amount(waste)}", markup=False)
+    if bill.traffic:
+        console.print(_traffic(bill))
+    _remarks(bill)
+
+
+def _remarks(bill: Bill) -> None:
+    """Print the sentence about energy, and to standard error what has no price or energy, and what is missing."""
+    if about := energy(bill):
+        console.print(about, markup=False)
+    for pool, source in bill.without_energy.items() if about else ():
+        errors.print(Text(f"without energy: {pool}: {NO_ENERGY[source]}", style="dim"))
     for pool in bill.without_price:
         errors.print(
             Text(f"without a price: {pool}: price_hour at a site, autoscaler.prices in the region", style="yellow")
@@ -75,17 +90,31 @@ def _legend(bill: Bill) -> Text:
 def _table(bill: Bill) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("NAMESPACE" if bill.team else "TEAM")
-    for heading in _AMOUNTS:
+    with_energy = bool(bill.total().kwh)
+    for heading in (*_AMOUNTS, *(("KWH",) if with_energy else ()), *_LAST):
         table.add_column(heading, justify="right")
     for row in rows(bill):
         used, both = row.used, Sums(*(one + other for one, other in zip(row.used, row.held, strict=True)))
-        table.add_row(Text(row.name), *_cells(used, row.held), money(bill, both), percent(row.share))
+        table.add_row(Text(row.name), *_cells(used, row.held, both, with_energy), money(bill, both), percent(row.share))
     for use, sums in rest(bill):
-        table.add_row(Text(f"{use}, nobody's", style="dim"), *_cells(sums, Sums()), money(bill, sums), "")
-    table.add_row(Text("all", style="bold"), *_cells(bill.total(), Sums()), money(bill, bill.total()), "")
+        table.add_row(
+            Text(f"{use}, nobody's", style="dim"), *_cells(sums, Sums(), sums, with_energy), money(bill, sums), ""
+        )
+    total = bill.total()
+    table.add_row(Text("all", style="bold"), *_cells(total, Sums(), total, with_energy), money(bill, total), "")
     return table
 
 
-def _cells(sums: Sums, held: Sums) -> tuple[str, ...]:
+def _traffic(bill: Bill) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("NAMESPACE" if bill.team else "TEAM")
+    for heading in traffic.COLUMNS:
+        table.add_column(heading, justify="right")
+    for name, cells in traffic.rows(bill):
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _cells(sums: Sums, held: Sums, both: Sums, with_energy: bool) -> tuple[str, ...]:
     own = (sums.gpu_hours, sums.cpu_hours, sums.memory_gib_hours, sums.storage_gib_hours, held.gpu_hours)
-    return tuple(map(hours, own))
+    return (*map(hours, own), *((kwh(both),) if with_energy else ()))
