@@ -18,7 +18,7 @@ from operations import bmcs
 from operations.machines import InstallOutcome, InstallSettings, MachinesError, plan
 from operations.machines import install as install_all
 from operations.machines_journal import shared
-from operations.provisioning.install import Connect
+from operations.provisioning.connecting import Connect
 from operations.provisioning.known_hosts import KIND
 from operations.provisioning.machines import every, machines
 from operations.provisioning.render import tree, write
